@@ -36,7 +36,8 @@ pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub use params::{Clocks, ClocksMut, OnClock};
 pub(crate) use params::{
-    add_missing_clock, clock_of, clock_on, find_clock, find_running, is_running, read_running,
+    add_missing_clock, clock_of, clock_on, find_clock, find_running, is_game_stopped, is_running,
+    read_running,
 };
 #[cfg(feature = "serialize")]
 pub(crate) use read::take_settings;
@@ -65,9 +66,9 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 /// a single write, no matter how many timers are on the clock.
 ///
 /// A clock starts at zero. The clocks are read once per frame, in [`First`](bevy_app::First) after
-/// Bevy's time systems, and once per fixed step in [`FixedFirst`](bevy_app::FixedFirst) for the clocks
-/// that the [fixed clock](ClockId::Fixed) drives. In between, every reader sees the same time.
-/// The component holds the settings. For the time, ask [`Clocks::now`], or
+/// Bevy's time systems, and once per fixed step in [`FixedMain`](bevy_app::FixedMain), before its
+/// schedules, for the clocks that the [fixed clock](ClockId::Fixed) drives. In between, every reader
+/// sees the same time. The component holds the settings. For the time, ask [`Clocks::now`], or
 /// [`clock_now`](crate::DueWorldExt::clock_now) in exclusive code.
 ///
 /// A pause, a speed of zero and `Time::<Virtual>::pause` stop a clock at once, also in the middle of a

@@ -157,7 +157,7 @@ pub fn every_on(
 /// holds.
 ///
 /// Add the returned system to [`First`](bevy_app::First), or to
-/// [`FixedFirst`](bevy_app::FixedFirst) for clocks driven by the fixed clock. Any run condition
+/// [`FixedMain`](bevy_app::FixedMain) for clocks driven by the fixed clock. Any run condition
 /// will do, such as `in_state(GameState::Playing)`. The condition is checked once per frame, and
 /// decides whether the time since the previous run counts. If the state changes in the middle of a
 /// frame, the next check sees it.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{marker::PhantomData, num::NonZeroU32};
 
-use bevy_app::prelude::*;
+use bevy_app::{FixedMain, prelude::*};
 use bevy_ecs::{observer::IntoObserver, prelude::*};
 use bevy_time::{Time, TimeSystems, Virtual};
 
@@ -208,7 +208,8 @@ impl Default for DuePlugin {
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clocks, in [`First`] after Bevy's time systems and in [`FixedFirst`].
+    /// Reads the clocks, in [`First`] after Bevy's time systems and in [`FixedMain`] before
+    /// [`FixedFirst`].
     Clocks,
     /// Adds the timers and update components inserted since the last run, and fires due timers.
     Timers,
@@ -231,9 +232,14 @@ impl Plugin for DuePlugin {
                 First,
                 ReadClocks.in_set(DueSystems::Clocks).after(TimeSystems),
             )
-            .configure_sets(FixedFirst, ReadClocks.in_set(DueSystems::Clocks))
+            .configure_sets(
+                FixedMain,
+                ReadClocks
+                    .in_set(DueSystems::Clocks)
+                    .before(FixedMain::run_fixed_main),
+            )
             .add_systems(First, read_frame_clocks.in_set(ReadClocks))
-            .add_systems(FixedFirst, read_fixed_clocks.in_set(ReadClocks))
+            .add_systems(FixedMain, read_fixed_clocks.in_set(ReadClocks))
             .add_systems(
                 PreUpdate,
                 (

@@ -226,9 +226,9 @@ pub(super) fn with_component<R>(
             let mut clock = world.get_mut::<Clock>(entity)?;
             Some(change(clock.bypass_change_detection()))
         }
-        _ => {
+        built_in => {
             let mut table = world.get_resource_mut::<ClockTable>()?;
-            table.built_in.get_mut(key as usize).map(change)
+            table.built_in_mut(built_in).map(change)
         }
     }
 }
@@ -247,19 +247,16 @@ impl fmt::Debug for ClocksMut<'_, '_> {
 }
 
 /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
-/// stops it in a run by now. `component` returns the component of a clock on an entity.
+/// stops it in a run by now. `component` returns the component of a clock on an entity, and `game` the time
+/// of the game, which stops all clocks under the game clock.
 #[inline]
 pub(crate) fn read_running<'c>(
     table: &ClockTable,
-    game: Option<&Time<Virtual>>,
     clock: (ClockKey, Age),
     scope: Scope,
-    component: impl Fn(Entity) -> Option<&'c Clock>,
+    mut component: impl FnMut(Entity) -> Option<&'c Clock>,
+    mut game: impl FnMut() -> Option<&'c Time<Virtual>>,
 ) -> Option<Reading> {
-    // A pause stops the clock at once, and its end counts from the next frame on.
-    let is_game_stopped = |game: &Time<Virtual>| {
-        game.is_paused() || game.was_paused() || game.relative_speed_f64() == 0.0
-    };
     table.read_running(clock, scope, |key, entity| {
         let component = match entity {
             Some(entity) => component(entity),
@@ -267,15 +264,20 @@ pub(crate) fn read_running<'c>(
         };
         let is_driven_by_game = key == VIRTUAL && scope != Scope::Under(key);
         component.is_some_and(Clock::is_stopped)
-            || is_driven_by_game && game.is_some_and(is_game_stopped)
+            || is_driven_by_game && game().is_some_and(is_game_stopped)
     })
+}
+
+/// Returns `true` if the game stands still. A pause works at once, and its end from the next frame on.
+pub(crate) fn is_game_stopped(game: &Time<Virtual>) -> bool {
+    game.is_paused() || game.was_paused() || game.relative_speed_f64() == 0.0
 }
 
 /// Returns `true` if the clock of this key and age exists, and nothing stops it in a run by now.
 pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) -> bool {
     let time = world.get_resource::<ClockTable>().and_then(|table| {
-        let game = world.get_resource();
-        read_running(table, game, clock, scope, |entity| world.get(entity))
+        let game = || world.get_resource();
+        read_running(table, clock, scope, |entity| world.get(entity), game)
     });
     time.is_some()
 }

@@ -56,7 +56,7 @@ pub(crate) struct ClockTable {
 ///
 /// Copies share one counter. Reading it takes no lock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes(Arc<AtomicU64>);
+pub(crate) struct Changes(Arc<[AtomicU64; 2]>);
 
 /// The clocks that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +140,7 @@ impl ClockTable {
 
     /// Returns the component of a built-in clock.
     pub(super) fn built_in_mut(&mut self, clock: ClockId) -> Option<&mut Clock> {
+        self.changes.note_edit();
         self.built_in.get_mut(built_in_key(clock)? as usize)
     }
 
@@ -288,7 +289,7 @@ impl ClockTable {
         &self,
         clock: (ClockKey, Age),
         scope: Scope,
-        is_stopped: impl Fn(ClockKey, Option<Entity>) -> bool,
+        mut is_stopped: impl FnMut(ClockKey, Option<Entity>) -> bool,
     ) -> Option<Reading> {
         self.read_driven(clock, scope, |key, row| {
             let reading = self.readings[row.cadence() as usize];
@@ -304,7 +305,7 @@ impl ClockTable {
         &self,
         (key, age): (ClockKey, Age),
         scope: Scope,
-        is_stopped: impl Fn(ClockKey, &Row) -> bool,
+        mut is_stopped: impl FnMut(ClockKey, &Row) -> bool,
     ) -> Option<Reading> {
         let row = self.rows.get_of_age(key, age)?;
         match row.driver {
@@ -318,7 +319,7 @@ impl ClockTable {
         &self,
         (mut at, mut row): (ClockKey, &Row),
         scope: Scope,
-        is_stopped: impl Fn(ClockKey, &Row) -> bool,
+        mut is_stopped: impl FnMut(ClockKey, &Row) -> bool,
     ) -> Option<Reading> {
         let mut lineage = SmallVec::<[&Row; 8]>::new();
         let mut matters = true;
@@ -559,11 +560,23 @@ impl ClockTable {
 
 impl Changes {
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
+        self.0[0].load(Relaxed)
     }
 
     /// Counts a change, before it happens.
     pub(crate) fn note(&self) {
-        self.0.fetch_add(1, Relaxed);
+        self.0[0].fetch_add(1, Relaxed);
+    }
+
+    /// Returns the number of changes, and of edits of the components of built-in clocks.
+    #[inline]
+    pub(crate) fn with_edits(&self) -> u64 {
+        self.get() + self.0[1].load(Relaxed)
+    }
+
+    /// Counts an edit of the component of a built-in clock, before it happens. The next reading takes it
+    /// over, but a pause stops the clock at once.
+    fn note_edit(&self) {
+        self.0[1].fetch_add(1, Relaxed);
     }
 }

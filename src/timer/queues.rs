@@ -91,6 +91,14 @@ pub(crate) struct TimerLine {
     pub(super) lifetimes: usize,
 }
 
+/// The timers of a clock that fires, and what else a firing changes.
+pub(super) struct FiringLine<'a> {
+    pub(super) line: &'a mut TimerLine,
+    pub(super) waiting: &'a mut Waiting,
+    pub(super) stats: &'a mut RunStats,
+    pub(super) journal: &'a mut Option<TimerJournal>,
+}
+
 /// Returns the first time at which a queue has something to do.
 type FirstOf = fn(&TimerQueue<ArmedTimer>) -> Option<u64>;
 
@@ -194,21 +202,14 @@ impl TimerLines {
         self.lines.resize_with(index(clock) + 1, Default::default);
     }
 
-    /// Returns the timers of a clock, those that wait for the budget, the statistics of the run, and the
-    /// journal.
-    pub(super) fn firing(
-        &mut self,
-        clock: ClockKey,
-        scope: Scope,
-    ) -> Option<(
-        &mut TimerLine,
-        &mut Waiting,
-        &mut RunStats,
-        &mut Option<TimerJournal>,
-    )> {
-        let line = self.lines.get_mut(index(clock))?;
-        let stats = self.reports.run_mut(scope);
-        Some((line, &mut self.waiting, stats, &mut self.journal))
+    /// Returns the timers of a clock, to fire them in a run of this scope.
+    pub(super) fn firing(&mut self, clock: ClockKey, scope: Scope) -> Option<FiringLine<'_>> {
+        Some(FiringLine {
+            line: self.lines.get_mut(index(clock))?,
+            waiting: &mut self.waiting,
+            stats: self.reports.run_mut(scope),
+            journal: &mut self.journal,
+        })
     }
 
     pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {

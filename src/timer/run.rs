@@ -14,24 +14,24 @@ use bevy_ecs::{
 };
 use bevy_platform::{sync::Arc, time::Instant};
 use bevy_time::{Time, Virtual};
+use smallvec::SmallVec;
 
 use super::{
     Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
     action::report_unknown_handlers,
     arm::{Arming, swap},
-    budget::{TimerBudget, Waiting},
+    budget::TimerBudget,
     end::{Ended, end_finished, when_done},
     events::is_observed_at_all,
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
-    queues::{Reports, TimerLine},
+    queues::{FiringLine, Reports, TimerLine},
     saving::forget_written,
-    undo::TimerJournal,
 };
 use crate::{
     clock::{
-        Age, Cadence, Clock, ClockKey, ClockTable, DueClock, PackedClockId, Reading, Scope,
-        find_running, read_running,
+        Age, Cadence, Changes, Clock, ClockKey, ClockTable, PackedClockId, Reading, Scope,
+        find_running, is_game_stopped, read_running,
     },
     owner::OwnedBy,
     queue::{First, Key},
@@ -43,7 +43,6 @@ pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 #[derive(SystemParam)]
 pub(crate) struct Firing<'w, 's> {
     lines: ResMut<'w, TimerLines>,
-    table: ResMut<'w, ClockTable>,
     game: Option<Res<'w, Time<Virtual>>>,
     entities: Entities<'w, 's>,
     messages: ResMut<'w, Messages<TimerFired>>,
@@ -171,12 +170,10 @@ impl Run {
             end_finished(world, self.cadence);
         }
         if is_any_waiting && self.budget == TimerBudget::Unlimited {
-            let Firing {
-                mut lines,
-                mut table,
-                ..
-            } = params.get_mut(world)?;
-            lines.stop_all_waiting(&mut table, self.scope);
+            world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+                let mut table = world.resource_mut::<ClockTable>();
+                lines.stop_all_waiting(&mut table, self.scope);
+            });
         }
         world
             .resource_mut::<ClockTable>()
@@ -186,7 +183,10 @@ impl Run {
         for &(.., clock) in &due {
             lines.end_bursts(clock);
         }
-        self.fire_clocks(world, params, &due)?;
+        let mut is_observed = false;
+        for &(_, age, clock) in &due {
+            self.fire_clock(world, params, (clock, age), &mut is_observed)?;
+        }
         self.fire_waiting(world, params)?;
         let mut lines = world.resource_mut::<TimerLines>();
         lines.reports.ended.ending = ending;
@@ -194,50 +194,72 @@ impl Run {
         Ok(())
     }
 
-    /// Fires the due timers on these clocks, one clock after the other. The turn of a clock ends when
-    /// nothing on it is due any more, or when a handler stops it.
-    fn fire_clocks(self, world: &mut World, params: &mut FireParams, due: &[DueClock]) -> Result {
-        let mut turns = due.iter().copied().peekable();
-        let mut is_observed = false;
-        loop {
-            is_observed = is_observed || self::is_observed(world);
-            let mut fired = None;
-            let mut firing = firing(params, world)?;
-            while let Some(&(_, age, clock)) = turns.peek() {
-                let running = firing.read_running((clock, age), self.scope);
-                let Firing {
-                    lines,
-                    table,
-                    entities,
-                    messages,
-                    ..
-                } = &mut firing;
-                let Some((line, waiting, stats, journal)) = lines.firing(clock, self.scope) else {
-                    break;
-                };
-                if let Some((id, reading)) = running {
-                    let id = (clock, id);
-                    let next = || line.fire(id, &reading, &self, waiting, stats, journal);
-                    fire_next(messages, entities, next, is_observed, &mut fired);
-                    if fired.is_some() && line.queue.has_due(reading.now) {
-                        break;
-                    }
-                    // What the handler arms waits for the next run.
-                    table.set_deadline(clock, line.queue.first_look());
-                }
-                line.end_bursts();
-                turns.next();
-                if fired.is_some() {
-                    break;
-                }
+    /// Fires the due timers on a clock. Its turn ends when nothing on it is due any more, or when a
+    /// handler stops it.
+    fn fire_clock(
+        self,
+        world: &mut World,
+        params: &mut FireParams,
+        clock: (ClockKey, Age),
+        is_observed: &mut bool,
+    ) -> Result {
+        let mut turn = None;
+        let is_done = loop {
+            *is_observed = *is_observed || self::is_observed(world);
+            if !turn.as_ref().is_some_and(Turn::is_current) {
+                turn = Turn::new(world, clock, self.scope);
             }
-            let Some(fired) = &mut fired else {
-                return Ok(());
+            let Some(turn) = &turn else {
+                break false;
             };
-            let ends_life = fired.reaction == Reaction::EndLife;
-            firing.lines.reports.ended.ending = ends_life.then(|| fired.event.entity());
-            handle(world, fired, self.cadence, is_observed);
+            let mut fired = None;
+            let next = |line: &mut FiringLine| line.fire(turn, &self);
+            let runs = self.pop(world, params, turn, next, *is_observed, &mut fired)?;
+            match &mut fired {
+                Some(fired) => handle(world, fired, self.cadence, *is_observed),
+                None => break runs,
+            }
+        };
+        let (clock, _) = clock;
+        world.resource_mut::<TimerLines>().end_bursts(clock);
+        if is_done {
+            // What the handlers armed waits for the next run.
+            plan(world, clock);
         }
+        Ok(())
+    }
+
+    /// Fires the `next` timers on a clock until one has to be handled, which stays in `fired`. Returns
+    /// `false` if something has stopped the clock.
+    fn pop(
+        self,
+        world: &mut World,
+        params: &mut FireParams,
+        turn: &Turn,
+        mut next: impl FnMut(&mut FiringLine) -> Option<Fired>,
+        is_observed: bool,
+        fired: &mut Option<Fired>,
+    ) -> Result<bool> {
+        let Firing {
+            mut lines,
+            game,
+            entities,
+            mut messages,
+        } = params.get_mut(world)?;
+        if lines.written.is_some() {
+            // A handler has written the states out. The next firing changes one of them.
+            turn.changes.note();
+        }
+        if turn.is_stopped(game.as_deref(), &entities) {
+            return Ok(false);
+        }
+        if let Some(mut line) = lines.firing(turn.clock, self.scope) {
+            let next = || next(&mut line);
+            fire_next(&mut messages, &entities, next, is_observed, fired);
+        }
+        let ending = fired.as_ref().filter(|it| it.reaction == Reaction::EndLife);
+        lines.reports.ended.ending = ending.map(|it| it.event.entity());
+        Ok(true)
     }
 
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
@@ -283,22 +305,20 @@ impl Run {
         let start = is_measured.then(Instant::now);
         let mut lines = world.resource_mut::<TimerLines>();
         lines.waiting.add_firing(self.cadence);
-        let mut fired = None;
-        let mut firing = firing(params, world)?;
-        firing.lines.note(clock, key);
-        if let Some((id, reading)) = firing.read_running((clock, age), self.scope)
-            && let Some((line, waiting, stats, _)) = firing.lines.firing(clock, self.scope)
-        {
-            let id = (clock, id);
-            let mut next = Some(|| line.fire_waiting(key, id, &reading, &self, waiting, stats));
-            let next = || next.take()?();
-            let (messages, entities) = (&mut firing.messages, &firing.entities);
-            fire_next(messages, entities, next, is_observed, &mut fired);
+        lines.note(clock, key);
+        if let Some(turn) = Turn::new(world, (clock, age), self.scope) {
+            let mut fired = None;
+            let mut is_next = true;
+            let next = |line: &mut FiringLine| match mem::take(&mut is_next) {
+                true => line.fire_waiting(key, &turn, &self),
+                false => None,
+            };
+            self.pop(world, params, &turn, next, is_observed, &mut fired)?;
             // No other timer may be due on the clock, so nothing else tells the table.
-            firing.table.set_deadline(clock, line.queue.first_look());
-        }
-        if let Some(fired) = &mut fired {
-            handle(world, fired, self.cadence, is_observed);
+            plan(world, clock);
+            if let Some(fired) = &mut fired {
+                handle(world, fired, self.cadence, is_observed);
+            }
         }
         if let Some(start) = start {
             let mut lines = world.resource_mut::<TimerLines>();
@@ -308,28 +328,65 @@ impl Run {
     }
 }
 
-fn firing<'w>(params: &'w mut FireParams, world: &'w mut World) -> Result<Firing<'w, 'w>> {
-    let firing = params.get_mut(world)?;
-    if firing.lines.written.is_some() {
-        // A handler has written the states out. The next firing changes one of them.
-        firing.table.changes().note();
-    }
-    Ok(firing)
+/// Tells the table when to look at a clock again.
+fn plan(world: &mut World, clock: ClockKey) {
+    let line = world.resource::<TimerLines>().get(clock);
+    let first_look = line.and_then(|line| line.queue.first_look());
+    let mut table = world.resource_mut::<ClockTable>();
+    table.set_deadline(clock, first_look);
 }
 
-impl Firing<'_, '_> {
-    /// Returns the name of the clock of this key and age and the time on it, unless the clock is gone, or
-    /// something stops it in a run by now.
-    #[inline]
-    fn read_running(
-        &self,
-        clock: (ClockKey, Age),
-        scope: Scope,
-    ) -> Option<(PackedClockId, Reading)> {
-        let Self { table, game, .. } = self;
-        let component = |entity| self.entities.get(entity).ok()?.0;
-        let reading = read_running(table, game.as_deref(), clock, scope, component)?;
-        Some((table.id(clock.0)?.into(), reading))
+/// The turn of a clock, and the time on it.
+struct Turn {
+    clock: ClockKey,
+    id: PackedClockId,
+    reading: Reading,
+    /// The clocks on entities that can stop it in this run: itself, and those above it.
+    stops: SmallVec<[Entity; 2]>,
+    /// Whether a pause of the game stops it.
+    is_in_game: bool,
+    changes: Changes,
+    /// The number of changes when the time was read.
+    seen: u64,
+}
+
+impl Turn {
+    /// Reads the time on the clock of this key and age, unless it is gone, or something stops it.
+    fn new(world: &World, clock: (ClockKey, Age), scope: Scope) -> Option<Self> {
+        let table = world.get_resource::<ClockTable>()?;
+        let (mut stops, mut is_in_game) = (SmallVec::new(), false);
+        let component = |entity| {
+            stops.push(entity);
+            world.get(entity)
+        };
+        let game = || {
+            is_in_game = true;
+            world.get_resource()
+        };
+        let reading = read_running(table, clock, scope, component, game)?;
+        Some(Self {
+            clock: clock.0,
+            id: table.id(clock.0)?.into(),
+            reading,
+            stops,
+            is_in_game,
+            changes: table.changes().clone(),
+            seen: table.changes().with_edits(),
+        })
+    }
+
+    /// Returns `true` if the time is still the same, and only what [`is_stopped`](Self::is_stopped) asks
+    /// can have stopped the clock.
+    fn is_current(&self) -> bool {
+        self.seen == self.changes.with_edits()
+    }
+
+    fn is_stopped(&self, game: Option<&Time<Virtual>>, entities: &Entities) -> bool {
+        let is_stopped = |&entity: &Entity| {
+            let clock = entities.get(entity).ok().and_then(|(clock, ..)| clock);
+            clock.is_some_and(Clock::is_stopped)
+        };
+        self.is_in_game && game.is_some_and(is_game_stopped) || self.stops.iter().any(is_stopped)
     }
 }
 
@@ -506,103 +563,84 @@ impl TimerLines {
     }
 }
 
-impl TimerLine {
+impl FiringLine<'_> {
     /// Fires the first due timer, if any.
     ///
     /// The queue is consistent when this returns, so handlers may do anything.
     #[inline]
-    fn fire(
-        &mut self,
-        (clock, id): (ClockKey, PackedClockId),
-        reading: &Reading,
-        run: &Run,
-        waiting: &mut Waiting,
-        stats: &mut RunStats,
-        journal: &mut Option<TimerJournal>,
-    ) -> Option<Fired> {
+    fn fire(&mut self, turn: &Turn, run: &Run) -> Option<Fired> {
+        let now = turn.reading.now;
         loop {
-            let mut due = self.queue.pop_due(reading.now)?;
-            if let Some(journal) = journal {
+            let mut due = self.line.queue.pop_due(now)?;
+            if let Some(journal) = self.journal {
                 let key = due.key();
                 let first = due.put_back();
-                self.note(journal, clock, key);
-                due = self.queue.pop_again(first);
+                self.line.note(journal, turn.clock, key);
+                due = self.line.queue.pop_again(first);
             }
             let deadline = due.deadline();
             let (key, timer) = due.key_and_value();
-            let Some(next) = timer.fire_on_time(deadline, reading.now) else {
+            let Some(next) = timer.fire_on_time(deadline, now) else {
                 let is_deferred =
                     run.budget != TimerBudget::Unlimited && timer.priority().is_some();
                 let first = due.put_back();
                 if is_deferred {
-                    self.defer((clock, key), deadline, waiting);
+                    self.defer(turn.clock, key, deadline);
                     continue;
                 }
-                let fired = self.fire_any(first, (clock, id), reading, run);
-                stats.count(&fired.event);
+                let fired = self.line.fire_any(first, turn, run);
+                self.stats.count(&fired.event);
                 return Some(fired);
             };
             let fired = Fired {
-                event: TimerFired::of(timer, (id, reading), deadline),
-                clock,
+                event: TimerFired::of(timer, (turn.id, &turn.reading), deadline),
+                clock: turn.clock,
                 key,
                 is_owned: timer.is(Mark::Owned),
                 reaction: timer.reaction,
             };
             due.rearm(next);
-            stats.fired += 1;
+            self.stats.fired += 1;
             return Some(fired);
         }
     }
 
     /// Lets a due timer wait for the budget.
-    fn defer(&mut self, (clock, key): (ClockKey, Key), deadline: u64, waiting: &mut Waiting) {
-        self.queue.park(key, deadline);
-        if let Some(timer) = self.queue.get_mut(key) {
-            let rank = waiting.push(timer.priority().unwrap_or(0), clock, key);
+    fn defer(&mut self, clock: ClockKey, key: Key, deadline: u64) {
+        self.line.queue.park(key, deadline);
+        if let Some(timer) = self.line.queue.get_mut(key) {
+            let rank = self.waiting.push(timer.priority().unwrap_or(0), clock, key);
             timer.change_rare(|rare| rare.rank = Some(rank));
         }
     }
 
     /// Fires a timer that waits for the budget. If its next deadline has passed, too, it waits again.
-    fn fire_waiting(
-        &mut self,
-        key: Key,
-        (clock, id): (ClockKey, PackedClockId),
-        reading: &Reading,
-        run: &Run,
-        waiting: &mut Waiting,
-        stats: &mut RunStats,
-    ) -> Option<Fired> {
-        let deadline = self.queue.deadline(key)?;
-        let timer = self.queue.get_mut(key)?;
-        waiting.remove(timer.take_rank()?);
-        let (fired, next) = fire(timer, (key, deadline), (clock, id), reading, run);
+    fn fire_waiting(&mut self, key: Key, turn: &Turn, run: &Run) -> Option<Fired> {
+        let deadline = self.line.queue.deadline(key)?;
+        let timer = self.line.queue.get_mut(key)?;
+        self.waiting.remove(timer.take_rank()?);
+        let (fired, next) = fire(timer, (key, deadline), turn, run);
         if timer.burst == 1 {
-            self.bursting.push(key);
+            self.line.bursting.push(key);
         }
         match next {
-            Some(next) if next <= reading.now => self.defer((clock, key), next, waiting),
-            Some(next) => _ = self.queue.arm(key, next),
-            None => _ = self.queue.cancel(key),
+            Some(next) if next <= turn.reading.now => self.defer(turn.clock, key, next),
+            Some(next) => _ = self.line.queue.arm(key, next),
+            None => _ = self.line.queue.cancel(key),
         }
-        stats.count(&fired.event);
+        self.stats.count(&fired.event);
         Some(fired)
     }
+}
 
+impl TimerLine {
     /// Fires the first due timer, which may end, be late or have rare state.
     #[inline(never)]
-    fn fire_any(
-        &mut self,
-        first: First,
-        clock: (ClockKey, PackedClockId),
-        reading: &Reading,
-        run: &Run,
-    ) -> Fired {
+    fn fire_any(&mut self, first: First, turn: &Turn, run: &Run) -> Fired {
         let mut due = self.queue.pop_again(first);
         let deadline = due.deadline();
         let (key, timer) = due.key_and_value();
-        let (fired, next) = fire(timer, (key, deadline), clock, reading, run);
+        let (fired, next) = fire(timer, (key, deadline), turn, run);
         if timer.burst == 1 {
             self.bursting.push(key);
         }
@@ -621,15 +659,14 @@ impl TimerLine {
 fn fire(
     timer: &mut ArmedTimer,
     (key, deadline): (Key, u64),
-    (clock, id): (ClockKey, PackedClockId),
-    reading: &Reading,
+    turn: &Turn,
     run: &Run,
 ) -> (Fired, Option<u64>) {
-    let (missed, next) = timer.fire(deadline, reading.now, run.burst_limit);
-    let event = TimerFired::of(timer, (id, reading), deadline);
+    let (missed, next) = timer.fire(deadline, turn.reading.now, run.burst_limit);
+    let event = TimerFired::of(timer, (turn.id, &turn.reading), deadline);
     let fired = Fired {
         event: event.with_missed(missed).with_last(next.is_none()),
-        clock,
+        clock: turn.clock,
         key,
         is_owned: timer.is(Mark::Owned),
         reaction: timer.reaction,

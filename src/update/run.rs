@@ -101,13 +101,12 @@ impl UpdateRosters {
             paused.any(|&paused| entity.archetype().contains(paused))
         };
         let entity = caller.get(member.entity)?;
-        let owner = match entity.archetype().contains(self.marks.owned) {
-            true => Some(caller.get(entity.get::<OwnedBy>()?.0)?),
-            false => None,
-        };
+        if !entity.archetype().contains(self.marks.owned) {
+            return (!has_pause(entity)).then_some(member.entity);
+        }
+        let owner = caller.get(entity.get::<OwnedBy>()?.0)?;
         let ends = |owner: EntityRef| entity.get() == Some(&Pauses(owner.id()));
-        let target = owner.unwrap_or(entity).id();
-        (!stops(entity, owner, has_pause, ends)).then_some(target)
+        (!stops(entity, Some(owner), has_pause, ends)).then_some(owner.id())
     }
 }
 
@@ -145,7 +144,7 @@ impl<'a> Ticks<'a> {
     fn read(&self, clock: (ClockKey, Age), caller: &EntityCaller) -> Option<Tick> {
         let scope = Scope::Of(Cadence::Frame);
         let component = |entity| caller.get(entity)?.get::<Clock>();
-        read_running(self.table, self.game, clock, scope, component)?;
+        read_running(self.table, clock, scope, component, || self.game)?;
         self.table.tick(clock.0)
     }
 }

@@ -1,7 +1,7 @@
 //! Speed modifiers, and clocks that run only under a condition.
 
 use crate::support::*;
-use bevy_app::{App, First};
+use bevy_app::{App, First, FixedMain};
 use bevy_due::{
     Timer, TimerAction,
     clock::{SpeedModifier, SpeedModifiers},
@@ -9,6 +9,7 @@ use bevy_due::{
     prelude::*,
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_time::{Fixed, Time};
 
 fn clock(app: &App, clock: Entity) -> &Clock {
     app.world().get(clock).unwrap()
@@ -202,6 +203,20 @@ fn conditional_app() -> App {
 fn play(app: &mut App, playing: bool, millis: u64) {
     app.insert_resource(Playing(playing));
     advance_ms(app, millis);
+}
+
+#[test]
+fn a_condition_in_the_fixed_schedule_decides_about_each_step() {
+    let mut app = app();
+    app.insert_resource(Time::<Fixed>::from_duration(ms(10)))
+        .init_resource::<Playing>()
+        .add_systems(FixedMain, run_clock_if::<Level, _>(is_playing));
+    let clock = (Level, Clock::of(ClockId::Fixed));
+    let level = app.world_mut().spawn(clock).id();
+    for (playing, shown) in [(true, 10), (false, 10), (true, 20)] {
+        play(&mut app, playing, 10);
+        assert_eq!(now(&app, level), ms(shown));
+    }
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use core::time::Duration;
 
 use crate::support::{Tag, advance_ms, app, fired, fired_at, ms, spawn};
-use bevy_app::{App, PreUpdate, Update};
-use bevy_due::{ArmedTimers, Clocks, DueSystems, Timer, TimerFired, prelude::*};
+use bevy_app::{App, FixedFirst, FixedPreUpdate, FixedUpdate, PreUpdate, Update};
+use bevy_due::{ArmedTimers, Clocks, ClocksMut, DueSystems, Timer, TimerFired, prelude::*};
 use bevy_ecs::prelude::*;
-use bevy_time::{Time, Virtual};
+use bevy_time::{Fixed, Time, Virtual};
 
 #[derive(Resource, Default)]
 struct Seen(Vec<Duration>);
@@ -56,6 +56,22 @@ fn the_run_shows_the_time_that_bevy_shows_all_frame_long() {
 }
 
 #[test]
+fn all_schedules_of_a_fixed_step_see_its_time() {
+    let mut app = app();
+    app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
+    let own = app.world_mut().spawn(Clock::of(ClockId::Fixed)).id();
+    let check = move |clocks: Clocks, time: Res<Time<Fixed>>| {
+        assert_eq!(clocks.now(ClockId::Fixed).unwrap(), time.elapsed());
+        assert_eq!(clocks.now(own).unwrap(), time.elapsed());
+    };
+    app.add_systems(FixedFirst, check)
+        .add_systems(FixedPreUpdate, check)
+        .add_systems(FixedUpdate, check);
+    advance_ms(&mut app, 35);
+    assert_eq!(app.world().clock_now(own), Ok(ms(30)), "three steps");
+}
+
+#[test]
 fn a_timer_armed_before_the_run_counts_from_the_time_of_this_frame() {
     let mut app = app();
     let mut is_armed = false;
@@ -87,6 +103,29 @@ fn a_handler_that_pauses_the_game_stops_later_timers_of_the_run() {
     app.world_mut().resource_mut::<Time<Virtual>>().unpause();
     advance_ms(&mut app, 0);
     assert_eq!(fired(&mut app), ["own"]);
+}
+
+#[test]
+fn a_handler_that_pauses_a_clock_stops_later_timers_of_the_run() {
+    let pauses: [fn(Entity, ClocksMut); 2] = [
+        |_, mut clocks| clocks.get_mut(ClockId::Virtual).unwrap().pause(),
+        |own, mut clocks| clocks.get_mut(own).unwrap().pause(),
+    ];
+    let fired = pauses.map(|pause| {
+        let mut app = app();
+        let own = app.world_mut().spawn(Clock::new()).id();
+        let child = app.world_mut().spawn(Clock::of(own)).id();
+        app.add_observer(move |_: On<TimerFired>, clocks: ClocksMut| pause(own, clocks));
+        for (name, at) in [("a", 10), ("b", 15)] {
+            spawn(&mut app, name, Timer::after(ms(at)));
+        }
+        for (name, at) in [("c", 10), ("d", 15)] {
+            spawn(&mut app, name, Timer::after(ms(at)).on(child));
+        }
+        advance_ms(&mut app, 20);
+        fired(&mut app)
+    });
+    assert_eq!(fired, [vec!["a"], vec!["a", "b"]]);
 }
 
 #[test]

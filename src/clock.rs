@@ -72,7 +72,8 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 /// [`clock_now`](crate::DueWorldExt::clock_now) in exclusive code.
 ///
 /// A pause, a speed of zero and `Time::<Virtual>::pause` stop a clock at once, also in the middle of a
-/// run. Only the fixed steps that Bevy has counted for the frame still run. Any other change applies from the clock's current time; you see its effect at the next reading.
+/// run. Only the fixed steps that Bevy has counted for the frame still run. Other changes count from the
+/// clock's current time. You see their effect at the next reading.
 ///
 /// There are four built-in clocks, and they are not entities. [`Clocks`] and [`ClocksMut`] find
 /// them. Their speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the
@@ -88,10 +89,9 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 /// # Replacing a clock
 ///
 /// Inserting or assigning a new `Clock` over an old one replaces its speed, pause and parent, but keeps its
-/// time and timers. The callbacks stay, too. Only a clock that is
-/// inserted where there is none brings its own time: the one from [`with_now`](Self::with_now), of a
-/// loaded clock, or of a clock that was taken out of a world. A clone of a clock in a world starts at
-/// zero.
+/// time, timers and callbacks. A clock's own time counts only if the entity had no clock: the time from
+/// [`with_now`](Self::with_now), from a save, or from the world out of which the clock was taken. A clone of
+/// a clock in a world starts at zero.
 ///
 /// If the new parent is missing or would make a cycle, the clock keeps its parent, and Bevy's error
 /// handler gets a warning with [`ClockError`] at the next reading.

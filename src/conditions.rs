@@ -21,8 +21,8 @@ use crate::{
 /// A run condition: a timer has fired on an entity with the component `M`.
 ///
 /// It holds once for all firings since it was last checked. A firing is forgotten after two frames.
-/// The timer's entity must still have the component. [`TimerAction::despawn`] despawns it too
-/// early.
+/// The timer's entity must still have the component. Do not combine it with [`TimerAction::despawn`]: the
+/// entity is gone before the check.
 ///
 /// To handle each firing, read the [`TimerFired`] messages instead. Combine two of these conditions
 /// with Bevy's `or_eager`: `or_else` does not check the second one if the first one holds, so the

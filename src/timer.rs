@@ -103,8 +103,8 @@ pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
-/// Insert a `Timer` to arm it. Insert another to re-arm it. A system that does so in every frame
-/// postpones the timer forever. Remove it or despawn its entity to cancel it. Insert [`Paused`] to pause it. The component is
+/// Insert a `Timer` to arm it. Insert another to re-arm it. If a system re-inserts it in every frame, it
+/// never fires. Remove it or despawn its entity to cancel it. Insert [`Paused`] to pause it. The component is
 /// immutable, so the queue behind it never gets out of sync with the world. An entity has a `Timer`
 /// exactly while the timer is armed or paused. Once the handlers of the last firing have run, the
 /// `Timer` is removed.
@@ -131,7 +131,7 @@ pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
 /// With the feature `bevy_reflect`, a timer is a struct with its settings as fields: `delay`,
 /// `interval`, `times`, `clock`, `missed_ticks` and so on, with times in nanoseconds. The component is
 /// immutable, so an editor changes a timer by inserting another one, also one made from a dynamic
-/// struct. [`TimerStatus`] shows how far the timer is.
+/// struct. [`TimerStatus`] shows the progress of the timer.
 ///
 /// # Time complexity
 ///

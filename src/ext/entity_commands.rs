@@ -109,8 +109,8 @@ pub trait DueEntityCommandsExt {
 
     /// Cancels the timer of this entity with this key, if any.
     ///
-    /// If the key is a text in the code that no timer has had, Bevy's error handler gets a warning,
-    /// once: it may be misspelt.
+    /// If the key is a string literal that no timer has ever had, Bevy's error handler gets a warning, once:
+    /// it may be misspelt.
     fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self {
         self.with_world(move |world, owner| _ = cancel_keyed(world, owner, &key))
     }

@@ -35,9 +35,9 @@ use crate::{
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet).
 /// To change what it follows, insert another component, also from a callback. The new callbacks replace the
 /// old ones at once. The new callbacks get every message not yet delivered to this entity, including ones
-/// already sent. This includes the later messages of the same frame. A message to all that is being
-/// delivered calls each entity once: one that has had its call gets no second one. The entity keeps its
-/// place among the followers, so messages in turn stay evenly shared.
+/// already sent. This includes the later messages of the same frame. A message to all calls each entity
+/// at most once, even if the entity replaces its component midway. The entity keeps its place among the
+/// followers, so messages in turn stay evenly shared.
 ///
 /// A new follower gets every message whose delivery begins after the component was inserted.
 ///

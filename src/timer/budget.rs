@@ -19,9 +19,9 @@ use crate::{
 /// [lateness](crate::TimerFired::lateness) grows while they wait. All other timers fire on time, before the
 /// deferrable ones.
 ///
-/// All waiting timers of a world form one queue. A timer takes its place in it when it becomes due, and
-/// keeps this place: behind the timers of its priority that are there, and before timers of the next
-/// priority that became due up to 16 frames earlier, so none starves. The budget skips a timer whose clock is
+/// All waiting timers of a world form one queue. A timer joins it when it becomes due, and keeps its place.
+/// It waits behind timers of equal priority. It overtakes timers of the next priority that joined up to 16
+/// frames earlier, so none starves. The budget skips a timer whose clock is
 /// stopped.
 ///
 /// If any are due, at least one deferrable timer fires in each frame, and one in its fixed steps, even if

@@ -440,8 +440,8 @@ impl Timer {
         self
     }
 
-    /// Lets the timer wait for a later frame when it is due and the [`TimerBudget`](crate::timer::TimerBudget) is
-    /// spent.
+    /// Allows the timer to wait for a later frame if it is due and the
+    /// [`TimerBudget`](crate::timer::TimerBudget) is spent.
     ///
     /// Without a budget, this changes nothing. With one, deferrable timers fire after all others. Those
     /// with smaller priority numbers fire first, on all clocks of the run, as with

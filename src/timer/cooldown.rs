@@ -17,11 +17,11 @@ use super::{IntoDuration, Timer};
 /// |---|---|
 /// | game time | [`clocks.now(ClockId::Virtual)?`](crate::Clocks::now) |
 /// | another clock | `clocks.now(ClockId::Real)?`, or `clocks.now(arena)?` |
-/// | the own clock of a unit, which may be slowed | `clocks.now(unit)?` |
+/// | a unit's own clock, which may be slowed | `clocks.now(unit)?` |
 ///
 /// Always take `now` from the same clock for the same cooldown. Do not take it from Bevy's `Time`,
 /// because [`Clock::set_now`](crate::Clock::set_now) and a
-/// [fast-forward](crate::DueWorldExt::fast_forward) do not change that.
+/// [fast-forward](crate::DueWorldExt::fast_forward) do not affect it.
 ///
 /// A new cooldown is ready, unless you make it [`empty`](Self::empty). With
 /// [charges](Self::with_charges), one charge comes back after each `duration`.

@@ -24,8 +24,8 @@ use crate::{
 /// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
 /// entities that [belong to it](crate::OwnedBy) directly.
 ///
-/// Your own systems skip paused entities with the filter `(Without<Paused>, Without<PausedBy>)`. A timer
-/// that should run on, such as a poison during a stun, belongs on another entity.
+/// Your own systems skip paused entities with the filter `(Without<Paused>, Without<PausedBy>)`. Put
+/// a timer that must keep running, such as a poison during a stun, on another entity.
 ///
 /// As soon as this component is inserted, the timers do not fire and the callbacks are not called,
 /// not even later in the same run. Messages and replies still arrive. When the component is
@@ -43,7 +43,8 @@ use crate::{
 ///
 /// The component is a marker, not a counter: one removal ends the pause, no matter how often it was
 /// inserted. For pauses that overlap, such as two stuns, use [`Pauses`] or
-/// [`pause_for`](crate::DueEntityCommandsExt::pause_for). The entity runs when it has neither.
+/// [`pause_for`](crate::DueEntityCommandsExt::pause_for). The entity resumes once it has
+/// neither this component nor [`PausedBy`].
 ///
 /// # Time complexity
 ///
@@ -89,8 +90,8 @@ pub struct Paused;
 ///
 /// [`pause_for`](crate::DueEntityCommandsExt::pause_for) spawns a pause with a
 /// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target, so
-/// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it. A pause never stops
-/// its own end, also if its target owns it. For one pause per key, which a new one replaces, set a timer:
+/// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it. A pause never delays
+/// its own end, even if its target owns it. For one pause per key, which a new one replaces, set a timer:
 ///
 /// ```
 /// use bevy_due::{Timer, prelude::*, timer::Pauses};

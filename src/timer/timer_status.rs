@@ -31,8 +31,7 @@ use crate::clock::ClockId;
 /// available, and `left` the number of missing ones. The cooldown must run on the [clock of its
 /// entity](crate::OnClock).
 ///
-/// Once the timer has ended or all charges are back, and as long as there is neither, the component is
-/// equal to [`TimerStatus::done`]: nothing remains. While a timer is paused, the component keeps the
+/// Without an armed timer and a missing charge, the component equals [`TimerStatus::done`]. While a timer is paused, the component keeps the
 /// `deadline` that it had when the pause began.
 ///
 /// Changing the fields does nothing. To pause the timer, insert [`Paused`](crate::Paused). To

@@ -283,7 +283,10 @@ pub(super) fn settle_now(
     world: &mut World,
     (clock, key): (ClockKey, Key),
 ) -> Option<Result<(ClockKey, Key), ClockId>> {
-    world.get_resource::<TimerLines>()?.timer(clock, key)?;
+    let lines = world.get_resource::<TimerLines>()?;
+    if !lines.timer(clock, key)?.is(Mark::New) {
+        return Some(Ok((clock, key)));
+    }
     Some(world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         let mut settling = Settling::new(world, true);
         let settled = settling.settle(&mut lines, (clock, key));

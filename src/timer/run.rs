@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use super::{
     Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    WhenDone,
     action::report_unknown_handlers,
     arm::{Arming, swap},
     budget::TimerBudget,
@@ -473,24 +474,28 @@ fn handle(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: b
     }
     #[cfg(feature = "trace")]
     let _span = super::events::span(world, &fired.event).entered();
-    announce(world, fired, cadence, is_observed);
-    react(world, fired);
-    end(world, fired, cadence);
-}
-
-/// Runs the observers of a firing.
-fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: bool) {
-    if fired.event.is_last() {
-        let entity = fired.event.entity();
-        let when_done = when_done(world, entity);
-        let ended = Ended::timer(entity, when_done);
-        // Recorded first: if a handler panics, the next run ends the timer.
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.reports.ended.push(cadence, ended);
-    }
+    let when_done = record_end(world, fired, cadence);
     if is_observed {
         fired.event.trigger(world);
     }
+    react(world, fired);
+    if let Some(when_done) = when_done {
+        end(world, fired, cadence, when_done);
+    }
+}
+
+/// Records the end of a timer that fires its last, and returns what happens to its entity. If a handler
+/// panics, the next run ends the timer.
+fn record_end(world: &mut World, fired: &Fired, cadence: Cadence) -> Option<WhenDone> {
+    if !fired.event.is_last() {
+        return None;
+    }
+    let entity = fired.event.entity();
+    let when_done = when_done(world, entity);
+    let mut lines = world.resource_mut::<TimerLines>();
+    let ended = Ended::timer(entity, when_done);
+    lines.reports.ended.push(cadence, ended);
+    Some(when_done)
 }
 
 /// Despawns an entity whose lifetime is over.
@@ -507,16 +512,16 @@ fn react(world: &mut World, fired: &Fired) {
 }
 
 /// Ends a timer that has finished: removes the component, unless a handler has removed or replaced
-/// it.
-fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
-    if !fired.event.is_last() {
-        return;
-    }
+/// it. The next run despawns the entity, unless it is kept.
+fn end(world: &mut World, fired: &Fired, cadence: Cadence, when_done: WhenDone) {
     let entity = fired.event.entity();
+    let mut is_over = when_done == WhenDone::Keep;
     if is_still(world, fired) {
         world.entity_mut(entity).remove::<Timer>();
-    } else if world.get::<Timer>(entity).is_some() {
-        let mut lines = world.resource_mut::<TimerLines>();
+    } else {
+        is_over |= world.get::<Timer>(entity).is_some();
+    }
+    if is_over && let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         lines.reports.ended.take_back(cadence, entity, Kind::Timer);
     }
 }

@@ -254,7 +254,9 @@ impl Run {
         if turn.is_stopped(game.as_deref(), &entities) {
             return Ok(false);
         }
-        if let Some(mut line) = lines.firing(turn.clock, self.scope) {
+        let line = lines.firing(turn.clock, self.scope);
+        debug_assert!(line.is_some(), "no timer was ever on clock {}", turn.clock);
+        if let Some(mut line) = line {
             let next = || next(&mut line);
             fire_next(&mut messages, &entities, next, is_observed, fired);
         }

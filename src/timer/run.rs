@@ -3,7 +3,7 @@
 //! Firing is one loop: pop, announce, react, end. Between two firings, the queue is the single
 //! source of truth. A timer that a handler cancels is gone immediately.
 
-use alloc::vec::Vec;
+use alloc::collections::BTreeSet;
 use core::{iter, mem};
 
 use bevy_ecs::{
@@ -32,7 +32,7 @@ use super::{
 use crate::{
     clock::{
         Age, Cadence, Changes, Clock, ClockKey, ClockTable, PackedClockId, Reading, Scope,
-        find_running, is_game_stopped, read_running,
+        is_game_stopped, read_running,
     },
     owner::OwnedBy,
     queue::{First, Key},
@@ -268,25 +268,26 @@ impl Run {
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
     fn fire_waiting(self, world: &mut World, params: &mut FireParams) -> Result {
         let mut last = None;
-        let mut clocks = Vec::new();
+        let mut clocks = BTreeSet::new();
         loop {
             let waiting = &world.resource::<TimerLines>().waiting;
             let Some((rank, (clock, key))) = waiting.after(last) else {
                 break;
             };
-            let Some(age) = find_running(world, clock, self.scope) else {
+            let table = world.resource::<ClockTable>();
+            let age = table.age_in(clock, self.scope);
+            let Some(turn) = age.and_then(|age| Turn::new(world, (clock, age), self.scope)) else {
                 last = Some(rank);
                 continue;
             };
             if !waiting.has_room(self.budget, self.cadence) {
                 break;
             }
-            if !clocks.contains(&clock) {
+            if clocks.insert(clock) {
                 // A panic may have kept the previous run from ending its bursts.
                 world.resource_mut::<TimerLines>().end_bursts(clock);
-                clocks.push(clock);
             }
-            self.fire_one_waiting(world, params, (clock, age), key)?;
+            self.fire_one_waiting(world, params, &turn, key)?;
         }
         let mut lines = world.resource_mut::<TimerLines>();
         for clock in clocks {
@@ -300,7 +301,7 @@ impl Run {
         self,
         world: &mut World,
         params: &mut FireParams,
-        (clock, age): (ClockKey, Age),
+        turn: &Turn,
         key: Key,
     ) -> Result {
         let is_observed = is_observed(world);
@@ -308,20 +309,18 @@ impl Run {
         let start = is_measured.then(Instant::now);
         let mut lines = world.resource_mut::<TimerLines>();
         lines.waiting.add_firing(self.cadence);
-        lines.note(clock, key);
-        if let Some(turn) = Turn::new(world, (clock, age), self.scope) {
-            let mut fired = None;
-            let mut is_next = true;
-            let next = |line: &mut FiringLine| match mem::take(&mut is_next) {
-                true => line.fire_waiting(key, &turn, &self),
-                false => None,
-            };
-            self.pop(world, params, &turn, next, is_observed, &mut fired)?;
-            // No other timer may be due on the clock, so nothing else tells the table.
-            plan(world, clock);
-            if let Some(fired) = &mut fired {
-                handle(world, fired, self.cadence, is_observed);
-            }
+        lines.note(turn.clock, key);
+        let mut fired = None;
+        let mut is_next = true;
+        let next = |line: &mut FiringLine| match mem::take(&mut is_next) {
+            true => line.fire_waiting(key, turn, &self),
+            false => None,
+        };
+        self.pop(world, params, turn, next, is_observed, &mut fired)?;
+        // No other timer may be due on the clock, so nothing else tells the table.
+        plan(world, turn.clock);
+        if let Some(fired) = &mut fired {
+            handle(world, fired, self.cadence, is_observed);
         }
         if let Some(start) = start {
             let mut lines = world.resource_mut::<TimerLines>();

@@ -67,7 +67,9 @@ type Entities<'w, 's> = Query<
 /// [`fast_forward`](crate::DueWorldExt::fast_forward) return these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunStats {
-    /// The number of timers and lifetimes armed.
+    /// The number of timers and lifetimes armed since the previous run, on all clocks.
+    ///
+    /// Timers that were resumed or rescheduled count, too.
     pub armed: u64,
     /// The number of firings, and of lifetimes that ended.
     pub fired: u64,
@@ -537,13 +539,8 @@ impl TimerLines {
     /// Starts the statistics and the budget of a run.
     fn begin_run(&mut self, scope: Scope) {
         let reports = &mut self.reports;
-        let armed = match scope {
-            Scope::Of(_) => mem::take(&mut reports.armed),
-            // They count in the next frame.
-            Scope::Under(_) => 0,
-        };
         *reports.run_mut(scope) = RunStats {
-            armed,
+            armed: mem::take(&mut reports.armed),
             cancelled: reports.cancelled.len(),
             ..RunStats::default()
         };

@@ -36,8 +36,7 @@ pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub use params::{Clocks, ClocksMut, OnClock};
 pub(crate) use params::{
-    add_missing_clock, clock_of, clock_on, find_clock, find_running, is_game_stopped, is_running,
-    read_running,
+    add_missing_clock, clock_of, clock_on, find_clock, is_game_stopped, is_running, read_running,
 };
 #[cfg(feature = "serialize")]
 pub(crate) use read::take_settings;

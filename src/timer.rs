@@ -118,8 +118,8 @@ pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
 /// A handler that pauses `Time<Virtual>` stops the timers on it at once, even timers that are due in
 /// the same run.
 ///
-/// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until the clock catches
-/// up. Re-arm them to count from the new time. A deadline more than 511 years after the start of
+/// Deadlines are absolute, so firings never drift. If Bevy's clock is set back, the deadlines of armed
+/// timers move back with it, and the remaining times stay the same. A deadline more than 511 years after the start of
 /// the clock is never reached.
 ///
 /// React to a firing with an observer, a system, or a [`TimerAction`] on the timer's entity. Use

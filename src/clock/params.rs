@@ -282,15 +282,6 @@ pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) ->
     time.is_some()
 }
 
-/// Returns the age of the clock if it exists, takes part in a run of this scope, and nothing stops it by
-/// now.
-pub(crate) fn find_running(world: &World, clock: ClockKey, scope: Scope) -> Option<Age> {
-    let table = world.get_resource::<ClockTable>()?;
-    let age = table.rows.get(clock)?.age;
-    let is_running = table.is_in(clock, scope) && is_running(world, (clock, age), scope);
-    is_running.then_some(age)
-}
-
 /// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without
 /// clocks.
 pub(crate) fn find_clock(

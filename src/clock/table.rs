@@ -278,6 +278,12 @@ impl ClockTable {
         }
     }
 
+    /// Returns the age of a clock if it exists and is in a scope.
+    pub(crate) fn age_in(&self, key: ClockKey, scope: Scope) -> Option<Age> {
+        let age = self.rows.get(key)?.age;
+        self.is_in(key, scope).then_some(age)
+    }
+
     /// Returns the time on the clock of this key and age, or `None` if the clock is gone, if nothing drives
     /// it, or if something stops it or a clock above it. What stops the clocks above a clock that is
     /// fast-forwarded does not matter.

@@ -94,7 +94,8 @@ pub trait DueWorldExt: BorrowMut<World> {
     ///
     /// # Errors
     ///
-    /// Returns [`NoSuchTimer`] if the entity has no armed timer. It then has fired, or was cancelled.
+    /// Returns [`NoSuchTimer`] if the entity has no armed timer, because it has fired or was cancelled, or
+    /// if the timer's clock does not exist.
     ///
     /// # Examples
     ///
@@ -113,7 +114,7 @@ pub trait DueWorldExt: BorrowMut<World> {
     /// assert!(world.change_timer(bus, |bus| bus.reschedule(late)).is_ok());
     ///
     /// let stop = world.spawn_empty().id();
-    /// let error = NoSuchTimer { entity: stop, key: None };
+    /// let error = NoSuchTimer { entity: stop, key: None, clock: None };
     /// assert_eq!(world.change_timer(stop, |stop| stop.restart()), Err(error));
     /// ```
     fn change_timer(
@@ -128,7 +129,8 @@ pub trait DueWorldExt: BorrowMut<World> {
     ///
     /// # Errors
     ///
-    /// Returns [`NoSuchTimer`] if the owner has no armed timer with this key.
+    /// Returns [`NoSuchTimer`] if the owner has no armed timer with this key, or if the timer's clock does
+    /// not exist.
     fn change_keyed_timer(
         &mut self,
         owner: Entity,

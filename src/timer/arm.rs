@@ -264,8 +264,8 @@ pub(crate) fn swap(world: &mut World) {
         lines.arming.added.reuse(added);
         lost
     });
-    for (entity, kind, error) in lost {
-        warn(&mut world.into(), error);
+    for (entity, kind, clock) in lost {
+        warn(&mut world.into(), ClockError::NoSuchClock(clock));
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
         commands.queue(move |world: &mut World| lose_clock(world, entity, kind));
@@ -274,24 +274,28 @@ pub(crate) fn swap(world: &mut World) {
 }
 
 /// Settles the clock of the timer of `entity` now, if the next swap would do it. Its delay starts if
-/// it had no clock.
+/// it had no clock. Returns its place, or `None` if it is gone.
 ///
 /// # Errors
 ///
-/// Returns an error if its clock does not exist.
+/// Returns its clock if this does not exist.
 pub(super) fn settle_now(
     world: &mut World,
     (clock, key): (ClockKey, Key),
-) -> Result<(ClockKey, Key), ClockError> {
-    world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+) -> Option<Result<(ClockKey, Key), ClockId>> {
+    let lines = world.get_resource::<TimerLines>()?;
+    if !lines.timer(clock, key)?.is(Mark::New) {
+        return Some(Ok((clock, key)));
+    }
+    Some(world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         let mut settling = Settling::new(world, true);
         let settled = settling.settle(&mut lines, (clock, key));
-        let settled = settled.map_err(|(.., error)| error)?;
+        let settled = settled.map_err(|(.., clock)| clock)?;
         if settled != (clock, key) {
             lines.arming.added.push(settled.0, settled.1);
         }
         Ok(settled)
-    })
+    }))
 }
 
 /// Gives loaded timers the order in which they were saved, and sorts the list.
@@ -336,12 +340,16 @@ impl<'w> Settling<'w> {
     }
 
     /// Settles the clock of a timer, if it is new, and returns its place.
+    ///
+    /// # Errors
+    ///
+    /// Returns the timer and its clock if this does not exist.
     #[inline]
     fn settle(
         &mut self,
         lines: &mut TimerLines,
         (clock, key): (ClockKey, Key),
-    ) -> Result<(ClockKey, Key), (Entity, Kind, ClockError)> {
+    ) -> Result<(ClockKey, Key), (Entity, Kind, ClockId)> {
         let place = (clock, key);
         let Some(timer) = lines.timer(clock, key).filter(|it| it.is(Mark::New)) else {
             return Ok(place);
@@ -357,7 +365,7 @@ impl<'w> Settling<'w> {
             true => Ok(place),
             false => self.settle_set(lines, (entity_ref, kind), place),
         };
-        let (clock, key) = key.map_err(|error| (entity, kind, error))?;
+        let (clock, key) = key.map_err(|clock| (entity, kind, clock))?;
         if let Some(timer) = lines.timer_mut(clock, key) {
             timer.set(Mark::New, false);
         }
@@ -372,7 +380,7 @@ impl<'w> Settling<'w> {
         lines: &mut TimerLines,
         (entity, kind): (EntityRef, Kind),
         place: (ClockKey, Key),
-    ) -> Result<(ClockKey, Key), ClockError> {
+    ) -> Result<(ClockKey, Key), ClockId> {
         let Some(component) = kind.on(entity) else {
             return Ok(place);
         };
@@ -385,26 +393,25 @@ impl<'w> Settling<'w> {
         let place = match clock == place.0 {
             true => Some(place),
             false => {
-                let unknown = ClockError::NoSuchClock(setting.clock);
-                let reading = self.table.reading(clock).ok_or(unknown)?;
+                let reading = self.table.reading(clock).ok_or(setting.clock)?;
                 let deadline = late_start(lines, place, component, reading);
                 let key = lines.move_new(place, clock, deadline, reading.now);
                 key.map(|key| (clock, key))
             }
         };
         component.use_loaded();
-        let place = place.ok_or(ClockError::NoSuchClock(setting.clock))?;
+        let place = place.ok_or(setting.clock)?;
         component.seat.move_to(Place::Armed(place.0, place.1));
         Ok(place)
     }
 
-    fn find(&mut self, clock: ClockId) -> Result<ClockKey, ClockError> {
+    fn find(&mut self, clock: ClockId) -> Result<ClockKey, ClockId> {
         if let Some((last, key)) = self.last
             && last == clock
         {
             return Ok(key);
         }
-        let key = self.table.find(clock)?.key;
+        let key = self.table.find(clock).map_err(|_| clock)?.key;
         self.last = Some((clock, key));
         Ok(key)
     }

@@ -1,7 +1,7 @@
 //! The budget of a frame for timers that may wait.
 
 use alloc::{collections::BTreeMap, vec::Vec};
-use core::{mem, num::NonZeroU64, ops::Bound, time::Duration};
+use core::{num::NonZeroU64, ops::Bound, time::Duration};
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
@@ -93,9 +93,15 @@ pub enum TimerBudget {
 const FRAMES_PER_PRIORITY: i64 = 16;
 
 /// The deferrable timers that are due and wait for the budget.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Waiting {
     timers: BTreeMap<Rank, (ClockKey, Key)>,
+    pub(super) turns: Turns,
+}
+
+/// The numbers that decide whose turn it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Turns {
     /// The number of frames and the number of timers that have waited so far.
     frames: i64,
     pushed: u64,
@@ -113,26 +119,25 @@ pub(super) type Rank = (i64, NonZeroU64);
 
 impl Waiting {
     pub(super) fn begin_frame(&mut self) {
-        self.frames += 1;
-        self.firings = 0;
-        self.time = Duration::ZERO;
-        self.has_fired = [false; 2];
+        self.turns.frames += 1;
+        self.turns.firings = 0;
+        self.turns.time = Duration::ZERO;
+        self.turns.has_fired = [false; 2];
     }
 
     /// Lets a due timer wait, and returns its rank.
     pub(super) fn push(&mut self, priority: i32, clock: ClockKey, key: Key) -> Rank {
-        self.pushed += 1;
-        let turn = self.frames + i64::from(priority) * FRAMES_PER_PRIORITY;
-        let rank = (turn, NonZeroU64::MIN.saturating_add(self.pushed));
+        self.turns.pushed += 1;
+        let turn = self.turns.frames + i64::from(priority) * FRAMES_PER_PRIORITY;
+        let rank = (turn, NonZeroU64::MIN.saturating_add(self.turns.pushed));
         self.timers.insert(rank, (clock, key));
         rank
     }
 
     /// Goes back to earlier turns. The timers that waited then are added to the present ones.
-    pub(super) fn rewind(&mut self, earlier: &Self, waited: Vec<(Rank, (ClockKey, Key))>) {
-        let mut timers = mem::take(&mut self.timers);
-        timers.extend(waited);
-        *self = Self { timers, ..*earlier };
+    pub(super) fn rewind(&mut self, earlier: Turns, waited: Vec<(Rank, (ClockKey, Key))>) {
+        self.turns = earlier;
+        self.timers.extend(waited);
     }
 
     pub(super) fn remove(&mut self, rank: Rank) {
@@ -148,21 +153,21 @@ impl Waiting {
 
     /// Returns `true` if another timer may fire.
     pub(super) fn has_room(&self, budget: TimerBudget, cadence: Cadence) -> bool {
-        !self.has_fired[cadence as usize]
+        !self.turns.has_fired[cadence as usize]
             || match budget {
                 TimerBudget::Unlimited => true,
-                TimerBudget::Firings(firings) => self.firings < firings,
-                TimerBudget::Time(time) => self.time < time,
+                TimerBudget::Firings(firings) => self.turns.firings < firings,
+                TimerBudget::Time(time) => self.turns.time < time,
             }
     }
 
     pub(super) fn add_firing(&mut self, cadence: Cadence) {
-        self.has_fired[cadence as usize] = true;
-        self.firings = self.firings.saturating_add(1);
+        self.turns.has_fired[cadence as usize] = true;
+        self.turns.firings = self.turns.firings.saturating_add(1);
     }
 
     pub(super) fn add_time(&mut self, time: Duration) {
-        self.time = self.time.saturating_add(time);
+        self.turns.time = self.turns.time.saturating_add(time);
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (ClockKey, Key)> {

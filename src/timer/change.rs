@@ -23,25 +23,35 @@ use crate::{
     queue::Key,
 };
 
-/// The error for a timer that is not armed.
+/// The error for a timer that is not armed, or whose clock does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchTimer {
     /// The entity of the timer, or the owner of a keyed one.
     pub entity: Entity,
     /// The [key](crate::timer::Keyed) of the timer, if it was looked up by key.
     pub key: Option<Cow<'static, str>>,
+    /// The clock of the timer, if there is a timer, but not this clock. The next run cancels the timer
+    /// unless the clock exists by then.
+    pub clock: Option<ClockId>,
 }
 
 impl fmt::Display for NoSuchTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.key {
+        let Self { entity, key, clock } = self;
+        if let Some(clock) = *clock {
+            match key {
+                None => write!(f, "can't change the timer on entity {entity}: ")?,
+                Some(key) => write!(f, "can't change the timer {key:?} of entity {entity}: ")?,
+            }
+            return fmt::Display::fmt(&ClockError::NoSuchClock(clock), f);
+        }
+        match key {
             None => write!(
                 f,
-                "no armed timer on entity {}: insert a `Timer` first, or use \
-                 `delay_timers_by` or `change_timer` for timers that it owns",
-                self.entity
+                "no armed timer on entity {entity}: insert a `Timer` first, or use \
+                 `delay_timers_by` or `change_timer` for timers that it owns"
             ),
-            Some(key) => write!(f, "entity {} has no armed timer {key:?}", self.entity),
+            Some(key) => write!(f, "entity {entity} has no armed timer {key:?}"),
         }
     }
 }
@@ -95,16 +105,22 @@ pub struct TimerMut<'w> {
 }
 
 impl<'w> TimerMut<'w> {
-    fn new(world: &'w mut World, entity: Entity) -> Option<Self> {
-        let timer = world.get::<Timer>(entity)?;
+    fn new(world: &'w mut World, entity: Entity) -> Result<Self, NoSuchTimer> {
+        let unknown = |clock| NoSuchTimer {
+            entity,
+            key: None,
+            clock,
+        };
+        let timer = world.get::<Timer>(entity).ok_or(unknown(None))?;
         timer.seat.unwrite();
-        let (settings, place) = (timer.clone(), timer.seat.armed()?);
-        world
-            .get_resource::<TimerLines>()?
-            .timer(place.0, place.1)?;
-        let (clock, key) = settle_now(world, place).ok()?;
-        let reading = world.get_resource::<ClockTable>()?.reading(clock)?;
-        Some(Self {
+        let (settings, place) = (timer.clone(), timer.seat.armed());
+        let settled = place.and_then(|place| settle_now(world, place));
+        let settled = settled.ok_or(unknown(None))?;
+        let (clock, key) = settled.map_err(|clock| unknown(Some(clock)))?;
+        let table = world.get_resource::<ClockTable>();
+        let reading = table.and_then(|table| table.reading(clock));
+        let reading = reading.ok_or(unknown(None))?;
+        Ok(Self {
             world,
             entity,
             settings,
@@ -279,9 +295,7 @@ pub(crate) fn change_timer(
     entity: Entity,
     change: impl FnOnce(&mut TimerMut),
 ) -> Result<(), NoSuchTimer> {
-    let unknown = NoSuchTimer { entity, key: None };
-    let mut timer = TimerMut::new(world, entity).ok_or(unknown)?;
-    change(&mut timer);
+    change(&mut TimerMut::new(world, entity)?);
     Ok(())
 }
 
@@ -292,13 +306,14 @@ pub(crate) fn change_keyed(
     key: impl IntoKey,
     change: impl FnOnce(&mut TimerMut),
 ) -> Result<(), NoSuchTimer> {
-    let timer = find_keyed(world, owner, &key);
-    let timer = timer.and_then(|timer| TimerMut::new(world, timer));
-    let unknown = NoSuchTimer {
+    let unknown = |clock| NoSuchTimer {
         entity: owner,
         key: Some(key.name()),
+        clock,
     };
-    change(&mut timer.ok_or(unknown)?);
+    let timer = find_keyed(world, owner, &key).ok_or_else(|| unknown(None))?;
+    let timer = TimerMut::new(world, timer);
+    change(&mut timer.map_err(|error| unknown(error.clock))?);
     Ok(())
 }
 

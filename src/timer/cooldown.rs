@@ -171,7 +171,7 @@ impl Cooldown {
 
     /// Sets the number of charges, one by default.
     ///
-    /// Each use takes a charge. A new cooldown has all of them.
+    /// Each use takes a charge. A new cooldown has all of them, and an [empty](Self::empty) one has none.
     ///
     /// # Panics
     ///
@@ -179,11 +179,15 @@ impl Cooldown {
     #[must_use]
     #[track_caller]
     pub fn with_charges(mut self, charges: u32) -> Self {
+        let is_empty = self.missing(self.used_at) == self.full_duration();
         match NonZeroU32::new(charges) {
             Some(charges) => self.max_charges = charges,
             None => panic!("a cooldown needs at least one charge, got 0"),
         }
-        self
+        match is_empty {
+            true => self.empty(self.used_at),
+            false => self,
+        }
     }
 
     /// Takes all charges, so that the cooldown starts over from now.

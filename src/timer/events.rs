@@ -449,7 +449,9 @@ pub(crate) fn limit_backlog(world: &mut World) {
     }
 }
 
-/// Drops all messages but those of the last frame if there are too many, and returns their number.
+/// Drops the messages that a further frame follows if there are too many, and returns their number.
+///
+/// The messages since the previous drop stay: those of the last frame, and at most [`KEPT`] earlier ones.
 fn drop_old<M: Message>(world: &mut World) -> usize {
     let messages = world.get_resource_mut::<Messages<M>>();
     let Some(mut messages) = messages.filter(|messages| messages.len() > KEPT) else {

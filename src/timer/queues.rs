@@ -21,7 +21,7 @@ use super::{
     undo::{TimerJournal, note_new},
 };
 #[cfg(feature = "worlds")]
-use crate::clock::{ClockId, find_running, is_changed};
+use crate::clock::{ClockId, is_changed, is_running};
 use crate::{
     clock::{Cadence, ChangedClocks, ClockKey, ClockTable, Scope},
     queue::{Key, NEVER, TimerQueue},
@@ -577,15 +577,19 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
     let Some(lines) = world.get_resource::<TimerLines>() else {
         return false;
     };
-    let is_running = |(clock, _)| find_running(world, clock, Scope::Of(cadence)).is_some();
+    let table = world.get_resource::<ClockTable>();
+    let scope = Scope::Of(cadence);
+    let may_fire = |(clock, _)| {
+        let age = table.and_then(|table| table.age_in(clock, scope));
+        age.is_some_and(|age| is_running(world, (clock, age), scope))
+    };
     // The frame run does these for both cadences.
     let any_run = || {
-        let table = world.get_resource::<ClockTable>();
         !lines.arming.added.is_empty()
             || lines.reports.cancelled.len() > 0
             || table.is_some_and(ClockTable::is_loading)
             || is_changed(world)
-            || lines.waiting.iter().any(is_running)
+            || lines.waiting.iter().any(may_fire)
     };
     !lines.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
 }

@@ -3,7 +3,7 @@
 //! Firing is one loop: pop, announce, react, end. Between two firings, the queue is the single
 //! source of truth. A timer that a handler cancels is gone immediately.
 
-use alloc::vec::Vec;
+use alloc::collections::BTreeSet;
 use core::{iter, mem};
 
 use bevy_ecs::{
@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use super::{
     Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    WhenDone,
     action::report_unknown_handlers,
     arm::{Arming, swap},
     budget::TimerBudget,
@@ -31,7 +32,7 @@ use super::{
 use crate::{
     clock::{
         Age, Cadence, Changes, Clock, ClockKey, ClockTable, PackedClockId, Reading, Scope,
-        find_running, is_game_stopped, read_running,
+        is_game_stopped, read_running,
     },
     owner::OwnedBy,
     queue::{First, Key},
@@ -66,7 +67,9 @@ type Entities<'w, 's> = Query<
 /// [`fast_forward`](crate::DueWorldExt::fast_forward) return these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunStats {
-    /// The number of timers and lifetimes armed.
+    /// The number of timers and lifetimes armed since the previous run, on all clocks.
+    ///
+    /// Timers that were resumed or rescheduled count, too.
     pub armed: u64,
     /// The number of firings, and of lifetimes that ended.
     pub fired: u64,
@@ -253,7 +256,9 @@ impl Run {
         if turn.is_stopped(game.as_deref(), &entities) {
             return Ok(false);
         }
-        if let Some(mut line) = lines.firing(turn.clock, self.scope) {
+        let line = lines.firing(turn.clock, self.scope);
+        debug_assert!(line.is_some(), "no timer was ever on clock {}", turn.clock);
+        if let Some(mut line) = line {
             let next = || next(&mut line);
             fire_next(&mut messages, &entities, next, is_observed, fired);
         }
@@ -265,25 +270,26 @@ impl Run {
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
     fn fire_waiting(self, world: &mut World, params: &mut FireParams) -> Result {
         let mut last = None;
-        let mut clocks = Vec::new();
+        let mut clocks = BTreeSet::new();
         loop {
             let waiting = &world.resource::<TimerLines>().waiting;
             let Some((rank, (clock, key))) = waiting.after(last) else {
                 break;
             };
-            let Some(age) = find_running(world, clock, self.scope) else {
+            let table = world.resource::<ClockTable>();
+            let age = table.age_in(clock, self.scope);
+            let Some(turn) = age.and_then(|age| Turn::new(world, (clock, age), self.scope)) else {
                 last = Some(rank);
                 continue;
             };
             if !waiting.has_room(self.budget, self.cadence) {
                 break;
             }
-            if !clocks.contains(&clock) {
+            if clocks.insert(clock) {
                 // A panic may have kept the previous run from ending its bursts.
                 world.resource_mut::<TimerLines>().end_bursts(clock);
-                clocks.push(clock);
             }
-            self.fire_one_waiting(world, params, (clock, age), key)?;
+            self.fire_one_waiting(world, params, &turn, key)?;
         }
         let mut lines = world.resource_mut::<TimerLines>();
         for clock in clocks {
@@ -297,7 +303,7 @@ impl Run {
         self,
         world: &mut World,
         params: &mut FireParams,
-        (clock, age): (ClockKey, Age),
+        turn: &Turn,
         key: Key,
     ) -> Result {
         let is_observed = is_observed(world);
@@ -305,20 +311,18 @@ impl Run {
         let start = is_measured.then(Instant::now);
         let mut lines = world.resource_mut::<TimerLines>();
         lines.waiting.add_firing(self.cadence);
-        lines.note(clock, key);
-        if let Some(turn) = Turn::new(world, (clock, age), self.scope) {
-            let mut fired = None;
-            let mut is_next = true;
-            let next = |line: &mut FiringLine| match mem::take(&mut is_next) {
-                true => line.fire_waiting(key, &turn, &self),
-                false => None,
-            };
-            self.pop(world, params, &turn, next, is_observed, &mut fired)?;
-            // No other timer may be due on the clock, so nothing else tells the table.
-            plan(world, clock);
-            if let Some(fired) = &mut fired {
-                handle(world, fired, self.cadence, is_observed);
-            }
+        lines.note(turn.clock, key);
+        let mut fired = None;
+        let mut is_next = true;
+        let next = |line: &mut FiringLine| match mem::take(&mut is_next) {
+            true => line.fire_waiting(key, turn, &self),
+            false => None,
+        };
+        self.pop(world, params, turn, next, is_observed, &mut fired)?;
+        // No other timer may be due on the clock, so nothing else tells the table.
+        plan(world, turn.clock);
+        if let Some(fired) = &mut fired {
+            handle(world, fired, self.cadence, is_observed);
         }
         if let Some(start) = start {
             let mut lines = world.resource_mut::<TimerLines>();
@@ -473,24 +477,28 @@ fn handle(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: b
     }
     #[cfg(feature = "trace")]
     let _span = super::events::span(world, &fired.event).entered();
-    announce(world, fired, cadence, is_observed);
-    react(world, fired);
-    end(world, fired, cadence);
-}
-
-/// Runs the observers of a firing.
-fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: bool) {
-    if fired.event.is_last() {
-        let entity = fired.event.entity();
-        let when_done = when_done(world, entity);
-        let ended = Ended::timer(entity, when_done);
-        // Recorded first: if a handler panics, the next run ends the timer.
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.reports.ended.push(cadence, ended);
-    }
+    let when_done = record_end(world, fired, cadence);
     if is_observed {
         fired.event.trigger(world);
     }
+    react(world, fired);
+    if let Some(when_done) = when_done {
+        end(world, fired, cadence, when_done);
+    }
+}
+
+/// Records the end of a timer that fires its last, and returns what happens to its entity. If a handler
+/// panics, the next run ends the timer.
+fn record_end(world: &mut World, fired: &Fired, cadence: Cadence) -> Option<WhenDone> {
+    if !fired.event.is_last() {
+        return None;
+    }
+    let entity = fired.event.entity();
+    let when_done = when_done(world, entity);
+    let mut lines = world.resource_mut::<TimerLines>();
+    let ended = Ended::timer(entity, when_done);
+    lines.reports.ended.push(cadence, ended);
+    Some(when_done)
 }
 
 /// Despawns an entity whose lifetime is over.
@@ -507,16 +515,16 @@ fn react(world: &mut World, fired: &Fired) {
 }
 
 /// Ends a timer that has finished: removes the component, unless a handler has removed or replaced
-/// it.
-fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
-    if !fired.event.is_last() {
-        return;
-    }
+/// it. The next run despawns the entity, unless it is kept.
+fn end(world: &mut World, fired: &Fired, cadence: Cadence, when_done: WhenDone) {
     let entity = fired.event.entity();
+    let mut is_over = when_done == WhenDone::Keep;
     if is_still(world, fired) {
         world.entity_mut(entity).remove::<Timer>();
-    } else if world.get::<Timer>(entity).is_some() {
-        let mut lines = world.resource_mut::<TimerLines>();
+    } else {
+        is_over |= world.get::<Timer>(entity).is_some();
+    }
+    if is_over && let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         lines.reports.ended.take_back(cadence, entity, Kind::Timer);
     }
 }
@@ -531,13 +539,8 @@ impl TimerLines {
     /// Starts the statistics and the budget of a run.
     fn begin_run(&mut self, scope: Scope) {
         let reports = &mut self.reports;
-        let armed = match scope {
-            Scope::Of(_) => mem::take(&mut reports.armed),
-            // They count in the next frame.
-            Scope::Under(_) => 0,
-        };
         *reports.run_mut(scope) = RunStats {
-            armed,
+            armed: mem::take(&mut reports.armed),
             cancelled: reports.cancelled.len(),
             ..RunStats::default()
         };

@@ -7,7 +7,7 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 
 use super::{
     Kind, TimerLines,
-    budget::Waiting,
+    budget::Turns,
     place::Place,
     queued::{ArmedTimer, Mark},
     queues::{Reports, TimerLine, is_armed},
@@ -42,7 +42,7 @@ pub(crate) struct LinesMark {
     loaded: usize,
     next_sequence: u64,
     numbers: Numbers,
-    waiting: Waiting,
+    turns: Turns,
     reports: Reports,
 }
 
@@ -85,7 +85,7 @@ impl TimerLines {
             loaded: self.arming.added.loaded,
             next_sequence: self.arming.next_sequence,
             numbers: self.arming.numbers,
-            waiting: self.waiting.clone(),
+            turns: self.waiting.turns,
             reports: self.reports.clone(),
         }
     }
@@ -125,7 +125,7 @@ impl TimerLines {
                 waiting.extend(rank.map(|rank| (rank, (earlier.clock, key))));
             }
         }
-        self.waiting.rewind(&mark.waiting, waiting);
+        self.waiting.rewind(mark.turns, waiting);
         let added = &mut self.arming.added;
         added.retain(|_, _| false);
         added.loaded = mark.loaded;
@@ -211,6 +211,9 @@ impl Reports {
     fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         for ended in self.ended.iter_mut() {
             ended.entity.map_entities(mapper);
+        }
+        if let Some(ending) = &mut self.ended.ending {
+            ending.map_entities(mapper);
         }
         for cancelled in self.cancelled.iter_mut() {
             cancelled.entity.map_entities(mapper);

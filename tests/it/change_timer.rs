@@ -3,7 +3,7 @@
 use crate::support::*;
 use bevy_app::App;
 use bevy_due::{
-    Timer, TimerKey,
+    Clock, Timer, TimerKey,
     clock::ClockError,
     prelude::*,
     timer::{NoSuchTimer, TimerMut, TimerStatus},
@@ -198,7 +198,8 @@ fn a_change_without_a_timer_is_an_error_that_names_it() {
         error,
         NoSuchTimer {
             entity: hero,
-            key: None
+            key: None,
+            clock: None
         }
     );
     let error = app
@@ -208,6 +209,36 @@ fn a_change_without_a_timer_is_an_error_that_names_it() {
     assert_eq!(
         error.to_string(),
         format!("entity {hero} has no armed timer \"poison\"")
+    );
+}
+
+#[test]
+fn a_change_of_a_timer_without_a_clock_is_an_error_that_names_the_clock() {
+    let mut app = app();
+    let gone = app.world_mut().spawn_empty().id();
+    let timer = Timer::after(ms(10)).on(gone);
+    let hero = app.world_mut().spawn_empty().id();
+    let mut entity = app.world_mut().entity_mut(hero);
+    entity.set_timer("poison", timer.clone());
+    let timer = app.world_mut().spawn(timer).id();
+    let world = app.world_mut();
+    let by_entity = world.change_timer(timer, |_| panic!()).unwrap_err();
+    let by_key = world.change_keyed_timer(hero, "poison", |_| panic!());
+    let clock = ClockError::NoSuchClock(gone.into());
+    let timers = [
+        (by_entity, format!("the timer on entity {timer}")),
+        (
+            by_key.unwrap_err(),
+            format!("the timer \"poison\" of entity {hero}"),
+        ),
+    ];
+    for (error, timer) in timers {
+        assert_eq!(error.to_string(), format!("can't change {timer}: {clock}"));
+    }
+    world.entity_mut(gone).insert(Clock::new());
+    assert_eq!(
+        world.change_timer(timer, |timer| timer.delay_by(ms(5))),
+        Ok(())
     );
 }
 

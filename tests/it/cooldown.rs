@@ -188,6 +188,17 @@ fn an_empty_cooldown_gets_its_charges_one_at_a_time() {
 }
 
 #[test]
+fn an_empty_cooldown_has_no_charge_whenever_it_learns_their_number() {
+    let before = Cooldown::new(ms(100)).with_charges(3).empty(ms(10));
+    let after = Cooldown::new(ms(100)).empty(ms(10)).with_charges(3);
+    assert_eq!(after, before);
+    assert_eq!(after.charges(ms(10)), 0);
+    let mut ready = Cooldown::new(ms(100)).with_charges(2);
+    assert!(ready.try_use(ms(10)));
+    assert_eq!(ready.with_charges(4).charges(ms(10)), 3, "one is missing");
+}
+
+#[test]
 fn a_refund_gives_back_charges_and_keeps_the_progress_of_the_next() {
     let mut dash = Cooldown::new(ms(100)).with_charges(3);
     for _ in 0..3 {

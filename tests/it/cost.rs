@@ -12,7 +12,7 @@ use bevy_due::{
     },
     queue::{Key, TimerQueue},
     rollback::RollbackWorldExt,
-    timer::TimerStatus,
+    timer::{TimerBudget, TimerStatus},
 };
 #[cfg(feature = "serialize")]
 use bevy_due::{moving::MoveWorldExt, save::SaveWorldExt};
@@ -627,6 +627,23 @@ fn a_rollback_costs_what_has_changed() {
         many_bytes <= 4 * few_bytes,
         "{few_bytes} and {many_bytes} bytes"
     );
+}
+
+/// Returns the allocations of a snapshot while this many timers wait for the budget.
+fn allocations_of_a_snapshot(deferred: usize) -> u64 {
+    let mut app = app_with(0, false);
+    app.insert_resource(TimerBudget::Firings(1));
+    let timers = (0..deferred).map(|_| Timer::after(0.01).deferrable(0));
+    app.world_mut().spawn_batch(timers);
+    app.update();
+    app.update();
+    measure(|| _ = app.world_mut().snapshot_timers()).count_total
+}
+
+#[test]
+fn a_snapshot_does_not_copy_the_timers_that_wait_for_the_budget() {
+    let [few, many] = [10, 5_000].map(allocations_of_a_snapshot);
+    assert!(many <= few + 20, "{few} and {many} allocations");
 }
 
 #[test]

@@ -297,7 +297,8 @@ fn the_time_of_a_waiting_event_can_be_changed() {
         too_late,
         Err(NoSuchTimer {
             entity: later,
-            key: None
+            key: None,
+            clock: None
         })
     );
     app.world_mut().despawn(owner);

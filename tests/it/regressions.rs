@@ -125,6 +125,7 @@ fn move_deadline(world: &mut World, timer: Entity, to: fn(&mut TimerMut)) {
         Err(NoSuchTimer {
             entity: timer,
             key: None,
+            clock: None,
         })
     };
     assert_eq!(world.change_timer(timer, to), expected);

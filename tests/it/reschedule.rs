@@ -161,7 +161,8 @@ fn moving_an_unarmed_timer_is_an_error_and_through_commands_a_warning() {
             .change_timer(x, |timer| timer.reschedule(ms(50))),
         Err(NoSuchTimer {
             entity: x,
-            key: None
+            key: None,
+            clock: None
         })
     );
     assert_eq!(
@@ -169,7 +170,8 @@ fn moving_an_unarmed_timer_is_an_error_and_through_commands_a_warning() {
             .change_timer(x, |timer| timer.delay_by(ms(50))),
         Err(NoSuchTimer {
             entity: x,
-            key: None
+            key: None,
+            clock: None
         })
     );
     let mut commands = app.world_mut().commands();

@@ -5,8 +5,8 @@ use std::{collections::VecDeque, panic::catch_unwind};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, Clock, ClocksMut, Cooldown, Owned, OwnedBy, PausedBy, Timer, TimerAction,
-    TimerCancelled,
+    ArmedTimers, Clock, ClockId, ClocksMut, Cooldown, DespawnAfter, Owned, OwnedBy, PausedBy,
+    Timer, TimerAction, TimerCancelled,
     conditions::run_clock_if,
     message::{MessageCommandsExt, MessageEntityCommandsExt, NoAnswer, Packet, ReplyTo},
     prelude::*,
@@ -64,6 +64,28 @@ fn an_entity_that_exists_keeps_its_id_and_a_new_one_despawns() {
     assert!(is_alive(&app, bare) && app.world().get::<Timer>(bare).is_none());
     assert!(!is_alive(&app, new), "it was spawned after the snapshot");
     assert!(is_alive(&app, other), "it is none of this crate");
+}
+
+#[test]
+fn an_entity_whose_despawn_panicked_despawns_also_after_a_restore() {
+    #[derive(Component)]
+    struct Trap;
+
+    let mut app = app();
+    app.add_observer(|trap: On<Despawn<Trap>>, mut traps: Local<u32>| {
+        *traps += 1;
+        assert!(*traps > 1, "the first despawn of {} fails", trap.entity);
+    });
+    let mortal = app.world_mut().spawn((Trap, DespawnAfter::new(STEP))).id();
+    let forward = || app.world_mut().fast_forward(ClockId::Virtual, STEP);
+    assert!(catch_unwind(AssertUnwindSafe(forward)).is_err());
+    let snapshot = app.world_mut().snapshot_timers();
+    app.update();
+    assert!(!is_alive(&app, mortal), "the next run completes the end");
+    let respawned = restore(&mut app, &snapshot)[&mortal];
+    assert!(is_alive(&app, respawned));
+    app.update();
+    assert!(!is_alive(&app, respawned));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::any::Any;
 
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
@@ -15,7 +15,7 @@ use super::{
     queue::{Letter, Queue},
     request::{OpenRequest, Request},
     sender::Inbox,
-    transit::{HeldLetters, release_lost},
+    transit::{HeldLetters, Kept, release_lost},
     written::{self, Written},
 };
 use crate::{
@@ -76,8 +76,7 @@ pub(super) struct Courier<'a, 'w, 's> {
     pub(super) caller: &'a mut EntityCaller<'w, 's>,
     pub(super) directory: &'a Directory,
     pub(super) clocks: &'a ClockTable,
-    held: &'a mut Queue,
-    transit: &'a mut EntityHashMap<HeldLetters>,
+    kept: &'a mut Kept,
     pub(super) stats: &'a mut MessageStats,
 }
 
@@ -93,8 +92,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
             caller,
             directory,
             clocks,
-            held: &mut mailbag.held,
-            transit: &mut mailbag.transit,
+            kept: &mut mailbag.kept,
             stats: &mut mailbag.stats,
         };
         (&mut mailbag.queue, &mut mailbag.written, courier)
@@ -225,11 +223,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
     #[cold]
     pub(super) fn keep(&mut self, entity: Entity, letter: Letter) {
         let root = self.caller.root_in_transit(entity);
-        match root.and_then(|root| self.transit.get_mut(&root)) {
-            Some(held) => held.arrived.push((entity, letter)),
-            // It is disabled, or its move has ended, but not for this entity.
-            None => self.held.push_letter(letter),
-        }
+        self.kept.push(root, entity, letter);
     }
 
     /// Notes that another world has got the key of an entity in transit.
@@ -237,9 +231,8 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
     pub(super) fn note_key_taken(&mut self, key: u64) {
         if let Some(entity) = self.directory.entity(key)
             && let Some(root) = self.caller.root_in_transit(entity)
-            && let Some(held) = self.transit.get_mut(&root)
         {
-            held.note_key_taken();
+            self.kept.change(root, HeldLetters::note_key_taken);
         }
     }
 }
@@ -268,7 +261,7 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
 #[cfg(feature = "worlds")]
 pub(crate) fn has_mail(world: &World) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
-    mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.transit.is_empty())
+    mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.kept.is_empty())
         || written::is_waiting(world)
 }
 

@@ -418,8 +418,9 @@ pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
         requests.extend(timed_out_by(letter).filter(|&request| seen.insert(request)));
     };
     let mailbag = world.get_resource::<Mailbag>();
-    let mut held: Vec<_> = mailbag.into_iter().flat_map(|it| &it.transit).collect();
-    held.sort_unstable_by_key(|&(&root, _)| root);
+    let held = mailbag.into_iter().flat_map(|it| it.kept.in_transit());
+    let mut held: Vec<_> = held.collect();
+    held.sort_unstable_by_key(|&(root, _)| root);
     let held = held.into_iter().flat_map(|(_, held)| held.letters());
     held.filter_map(Letter::get).for_each(&mut add);
     visit_letters(world, &|_| true, |_, letter| add(letter));

@@ -125,6 +125,11 @@ impl HeldLetters {
         }
     }
 
+    /// Returns `true` in the world that has exported the entity.
+    pub(crate) fn is_at_old_end(&self) -> bool {
+        self.before_late.is_some()
+    }
+
     /// Returns all letters, in the order of delivery.
     fn into_queue(mut self) -> Queue {
         let before_late = self.before_late.unwrap_or(0).min(self.arrived.len());

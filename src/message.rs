@@ -59,8 +59,8 @@ pub(crate) use {
     deliver::{close_inbox, hand_back, has_mail},
     directory::KeyListener,
     mail::Topic,
-    request::{asker_of, give_up, open},
-    send::send_anyway,
+    request::{asker_of, open, refuse},
+    send::send_urgently,
 };
 #[cfg(any(feature = "worlds", feature = "serialize"))]
 pub(crate) use {

@@ -15,8 +15,8 @@ use super::{
     queue::{Letter, Queue},
     request::{OpenRequest, Request},
     sender::Inbox,
-    transit::{HeldLetters, Kept, release_lost},
-    written::{self, Written},
+    transit::{Kept, release_lost},
+    written,
 };
 use crate::{
     call::{EntityCaller, PumpState, pump, report},
@@ -53,8 +53,7 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
             world,
             state,
             |caller, (mut mailbag, mut followers, directory, clocks, ())| {
-                let (queue, _, mut courier) =
-                    Courier::new(caller, &mut mailbag, &directory, &clocks);
+                let (queue, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
                 queue.deliver(&mut followers, &mut courier);
             },
         )?;
@@ -81,13 +80,13 @@ pub(super) struct Courier<'a, 'w, 's> {
 }
 
 impl<'a, 'w, 's> Courier<'a, 'w, 's> {
-    /// Returns the queue of a mailbag, the types that Bevy's writers write, and a courier with the rest.
+    /// Returns the queue of a mailbag, and a courier with the rest.
     pub(super) fn new(
         caller: &'a mut EntityCaller<'w, 's>,
         mailbag: &'a mut Mailbag,
         directory: &'a Directory,
         clocks: &'a ClockTable,
-    ) -> (&'a mut Queue, &'a mut [Written], Self) {
+    ) -> (&'a mut Queue, Self) {
         let courier = Self {
             caller,
             directory,
@@ -95,7 +94,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
             kept: &mut mailbag.kept,
             stats: &mut mailbag.stats,
         };
-        (&mut mailbag.queue, &mut mailbag.written, courier)
+        (&mut mailbag.queue, courier)
     }
 
     /// Calls all followers in order until one issues commands. The next call continues the round, which
@@ -232,7 +231,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
         if let Some(entity) = self.directory.entity(key)
             && let Some(root) = self.caller.root_in_transit(entity)
         {
-            self.kept.change(root, HeldLetters::note_key_taken);
+            self.kept.change(root, |held| held.note_key_taken());
         }
     }
 }

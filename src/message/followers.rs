@@ -1,5 +1,6 @@
 //! The followers of each topic.
 
+use alloc::vec::Vec;
 use core::any::Any;
 
 use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
@@ -10,6 +11,7 @@ use super::{
     component::{Callback, Follows, MessageContext},
     deliver::Courier,
     mail::{Role, Topic},
+    written::Written,
 };
 use crate::{
     clock::{Age, ClockKey},
@@ -19,11 +21,13 @@ use crate::{
 /// The followers of each topic, in the order in which they started to follow it.
 #[derive(Resource, Default)]
 pub(crate) struct Followers {
-    by_topic: HashMap<Topic, Following, NoOpHash>,
+    pub(super) by_topic: HashMap<Topic, Following, NoOpHash>,
     /// The number of the next follower. Numbers rise with the order of joining.
     next: u64,
     /// Changes whenever a disabled follower may have been enabled.
     enabled: u64,
+    /// The types that Bevy's writers write, in the order in which they were first followed.
+    pub(super) written: Vec<Written>,
     /// The entity whose component is being removed or replaced, and the topics of that component.
     leaving: Option<(Entity, SmallVec<[Topic; 4]>)>,
 }

@@ -11,7 +11,6 @@ use super::{
     mail::{MailRef, Recipient},
     queue::{Letter, Queue},
     transit::Kept,
-    written::Written,
 };
 
 /// The messages of a world that are on their way.
@@ -28,8 +27,6 @@ pub(crate) struct Mailbag {
     reserved: AtomicUsize,
     /// Whether the next run should not wait, because of a message that was sent as urgent.
     pub(super) is_urgent: bool,
-    /// The types that Bevy's writers write, in the order in which they were first followed.
-    pub(super) written: Vec<Written>,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
 }
@@ -48,7 +45,6 @@ impl Mailbag {
             capacity,
             reserved: AtomicUsize::new(0),
             is_urgent: false,
-            written: Vec::new(),
             stats: MessageStats::default(),
         }
     }

@@ -48,7 +48,7 @@ pub(crate) use {
     component::follow,
     deliver::deliver_messages,
     directory::{Directory, MovedRequest},
-    followers::{Followers, on_enable_follower},
+    followers::Followers,
     mailbag::Mailbag,
     request::{OpenRequest, add_time_out_handler, set_timed_out, timed_out},
     sender::Inbox,
@@ -59,8 +59,8 @@ pub(crate) use {
     deliver::{close_inbox, hand_back, has_mail},
     directory::KeyListener,
     mail::Topic,
-    request::{asker_of, give_up, open},
-    send::send_anyway,
+    request::{asker_of, open, refuse},
+    send::send_urgently,
 };
 #[cfg(any(feature = "worlds", feature = "serialize"))]
 pub(crate) use {

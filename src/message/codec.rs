@@ -1,6 +1,6 @@
 //! Codecs, which turn messages into bytes and back.
 
-use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, format, vec::Vec};
 use core::any::{Any, TypeId, type_name};
 
 use bevy_ecs::prelude::*;
@@ -40,9 +40,9 @@ impl MessageCodecs {
             "the message `{}` already has a codec: register one codec per type",
             type_name::<M>()
         );
-        let encode: Box<Encode> = Box::new(move |message| match message.downcast_ref() {
-            Some(message) => encode(message),
-            None => Ok(Vec::new()),
+        let encode: Box<Encode> = Box::new(move |message| {
+            let message = message.downcast_ref();
+            encode(message.ok_or_else(|| format!("it is no `{}`", type_name::<M>()))?)
         });
         let decode = move |data: &[u8], to, role| Ok(Letter::new(to, decode(data)?, role));
         self.encoders

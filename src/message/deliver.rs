@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::any::Any;
 
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
@@ -15,8 +15,8 @@ use super::{
     queue::{Letter, Queue},
     request::{OpenRequest, Request},
     sender::Inbox,
-    transit::{HeldLetters, release_lost},
-    written::{self, Written},
+    transit::{Kept, release_lost},
+    written,
 };
 use crate::{
     call::{EntityCaller, PumpState, pump, report},
@@ -41,7 +41,6 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     if world.resource::<Mailbag>().is_idle() && !written::is_waiting(world) {
         return Ok(());
     }
-    // Components of a game may also disable entities, unnoticed.
     world.resource_mut::<Followers>().retry_disabled();
     release_lost(world);
     let mut mailbag = world.resource_mut::<Mailbag>();
@@ -53,8 +52,7 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
             world,
             state,
             |caller, (mut mailbag, mut followers, directory, clocks, ())| {
-                let (queue, _, mut courier) =
-                    Courier::new(caller, &mut mailbag, &directory, &clocks);
+                let (queue, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
                 queue.deliver(&mut followers, &mut courier);
             },
         )?;
@@ -76,28 +74,26 @@ pub(super) struct Courier<'a, 'w, 's> {
     pub(super) caller: &'a mut EntityCaller<'w, 's>,
     pub(super) directory: &'a Directory,
     pub(super) clocks: &'a ClockTable,
-    held: &'a mut Queue,
-    transit: &'a mut EntityHashMap<HeldLetters>,
+    kept: &'a mut Kept,
     pub(super) stats: &'a mut MessageStats,
 }
 
 impl<'a, 'w, 's> Courier<'a, 'w, 's> {
-    /// Returns the queue of a mailbag, the types that Bevy's writers write, and a courier with the rest.
+    /// Returns the queue of a mailbag, and a courier with the rest.
     pub(super) fn new(
         caller: &'a mut EntityCaller<'w, 's>,
         mailbag: &'a mut Mailbag,
         directory: &'a Directory,
         clocks: &'a ClockTable,
-    ) -> (&'a mut Queue, &'a mut [Written], Self) {
+    ) -> (&'a mut Queue, Self) {
         let courier = Self {
             caller,
             directory,
             clocks,
-            held: &mut mailbag.held,
-            transit: &mut mailbag.transit,
+            kept: &mut mailbag.kept,
             stats: &mut mailbag.stats,
         };
-        (&mut mailbag.queue, &mut mailbag.written, courier)
+        (&mut mailbag.queue, courier)
     }
 
     /// Calls all followers in order until one issues commands. The next call continues the round, which
@@ -225,11 +221,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
     #[cold]
     pub(super) fn keep(&mut self, entity: Entity, letter: Letter) {
         let root = self.caller.root_in_transit(entity);
-        match root.and_then(|root| self.transit.get_mut(&root)) {
-            Some(held) => held.arrived.push((entity, letter)),
-            // It is disabled, or its move has ended, but not for this entity.
-            None => self.held.push_letter(letter),
-        }
+        self.kept.push(root, entity, letter);
     }
 
     /// Notes that another world has got the key of an entity in transit.
@@ -237,9 +229,8 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
     pub(super) fn note_key_taken(&mut self, key: u64) {
         if let Some(entity) = self.directory.entity(key)
             && let Some(root) = self.caller.root_in_transit(entity)
-            && let Some(held) = self.transit.get_mut(&root)
         {
-            held.note_key_taken();
+            self.kept.change(root, |held| held.note_key_taken());
         }
     }
 }
@@ -268,7 +259,7 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
 #[cfg(feature = "worlds")]
 pub(crate) fn has_mail(world: &World) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
-    mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.transit.is_empty())
+    mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.kept.is_empty())
         || written::is_waiting(world)
 }
 

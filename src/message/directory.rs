@@ -4,22 +4,20 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_platform::collections::HashMap;
 #[cfg(feature = "worlds")]
 use {
-    alloc::borrow::Cow, bevy_ecs::entity::EntityHashMap, bevy_platform::sync::Arc,
-    core::hash::BuildHasher, std::hash::RandomState,
+    alloc::borrow::Cow, bevy_platform::sync::Arc, core::hash::BuildHasher, std::hash::RandomState,
 };
 
-use super::request::Request;
 #[cfg(feature = "serialize")]
-use super::request::{OpenRequest, RemoteAsker};
+use super::request::OpenRequest;
+#[cfg(all(feature = "serialize", feature = "worlds"))]
+use super::request::RemoteAsker;
+use super::request::Request;
 use crate::journal::Journal;
 
 /// The names by which other worlds know this world and its entities.
 #[derive(Resource, Default)]
 pub(crate) struct Directory {
     entities: HashMap<u64, Entity>,
-    /// The keys of the entities that other worlds can reach.
-    #[cfg(feature = "worlds")]
-    keys: EntityHashMap<u64>,
     /// The requests that have moved to this world or were spawned again, by the name under which they were
     /// made.
     moved: HashMap<Request, Entity>,
@@ -112,10 +110,6 @@ impl Directory {
     /// Gives an entity a key, and returns the entity that had the key before, if any.
     pub(crate) fn bind(&mut self, key: u64, entity: Entity) -> Option<Entity> {
         let before = self.entities.insert(key, entity);
-        if let Some(before) = before {
-            self.keys.remove(&before);
-        }
-        self.keys.insert(entity, key);
         if let Some((_, listener)) = &self.listener {
             listener(key, true);
         }
@@ -126,7 +120,6 @@ impl Directory {
     pub(crate) fn unbind(&mut self, key: u64, entity: Entity) {
         if self.entity(key) == Some(entity) {
             self.entities.remove(&key);
-            self.keys.remove(&entity);
             if let Some((_, listener)) = &self.listener {
                 listener(key, false);
             }
@@ -149,13 +142,11 @@ impl Directory {
     }
 }
 
-#[cfg(feature = "serialize")]
+#[cfg(all(feature = "serialize", feature = "worlds"))]
 impl Directory {
-    /// Returns how another world can reply to a request of an entity of this world, if it can.
-    #[cfg(feature = "worlds")]
-    pub(crate) fn remote_asker(&self, asker: Entity, request: Request) -> Option<RemoteAsker> {
+    /// Returns how another world can reply to a request of the entity with this key.
+    pub(crate) fn remote_asker(&self, key: u64, request: Request) -> Option<RemoteAsker> {
         let (group, _) = self.listener.as_ref()?;
-        let &key = self.keys.get(&asker)?;
         let number = request.entity()?.to_bits();
         Some(RemoteAsker {
             group: group.clone(),
@@ -163,12 +154,6 @@ impl Directory {
             token: self.token(number)?,
             number,
         })
-    }
-
-    /// Returns how another world can reply to a request of an entity of this world, if it can.
-    #[cfg(not(feature = "worlds"))]
-    pub(crate) fn remote_asker(&self, _: Entity, _: Request) -> Option<RemoteAsker> {
-        None
     }
 }
 

@@ -3,15 +3,14 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::prelude::*;
 use bevy_platform::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::{
     deliver::MessageStats,
     mail::{MailRef, Recipient},
     queue::{Letter, Queue},
-    transit::HeldLetters,
-    written::Written,
+    transit::Kept,
 };
 
 /// The messages of a world that are on their way.
@@ -20,11 +19,7 @@ pub(crate) struct Mailbag {
     pub(super) queue: Queue,
     /// An empty queue, with the memory for the next outbox of an observer.
     pub(super) spare: Queue,
-    /// The messages that wait for longer: replies to entities that are disabled.
-    pub(super) held: Queue,
-    /// Letters to entities that are moving to or from another world, by the entity that takes the
-    /// others along.
-    pub(super) transit: EntityHashMap<HeldLetters>,
+    pub(super) kept: Kept,
     /// The number of messages that can wait.
     pub(super) capacity: usize,
     /// The number of messages for which outboxes have room. They reserve it before they take a message, because
@@ -32,8 +27,6 @@ pub(crate) struct Mailbag {
     reserved: AtomicUsize,
     /// Whether the next run should not wait, because of a message that was sent as urgent.
     pub(super) is_urgent: bool,
-    /// The types that Bevy's writers write, in the order in which they were first followed.
-    pub(super) written: Vec<Written>,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
 }
@@ -48,26 +41,22 @@ impl Mailbag {
         Self {
             queue: Queue::default(),
             spare: Queue::default(),
-            held: Queue::default(),
-            transit: EntityHashMap::default(),
+            kept: Kept::default(),
             capacity,
             reserved: AtomicUsize::new(0),
             is_urgent: false,
-            written: Vec::new(),
             stats: MessageStats::default(),
         }
     }
 
     /// Returns the number of messages, functions and notes that wait.
     pub(super) fn waiting(&self) -> usize {
-        let moving: usize = self.transit.values().map(HeldLetters::len).sum();
-        self.queue.len() + self.held.len() + moving
+        self.queue.len() + self.kept.len()
     }
 
     /// Returns `true` if a run has nothing to deliver, to keep or to give back.
     pub(super) fn is_idle(&self) -> bool {
-        let is_kept = self.held.len() > 0 || !self.transit.is_empty();
-        self.queue.is_idle() && !is_kept && !self.is_urgent
+        self.queue.is_idle() && self.kept.is_empty() && !self.is_urgent
     }
 
     /// Returns `true` if the next run should not wait: an urgent message was sent, or a panic has
@@ -108,15 +97,14 @@ impl Mailbag {
     /// Releases all items for delivery. The held ones come first.
     pub(super) fn release(&mut self) {
         self.is_urgent = false;
-        self.queue.put_first(mem::take(&mut self.held));
+        self.queue.put_first(mem::take(&mut self.kept.replies));
         self.queue.release();
     }
 
     /// Takes all undelivered messages. The letters that were exported with an entity in transit stay.
     pub(super) fn hand_back(&mut self) -> Vec<Letter> {
         self.release();
-        let held = self.transit.values_mut();
-        let mut letters: Vec<Letter> = held.flat_map(HeldLetters::take_arrived).collect();
+        let mut letters = self.kept.extract_arrived(&|_| true);
         let queued = self.queue.extract(&|_, _| Some(Entity::PLACEHOLDER));
         letters.extend(queued.into_iter().filter_map(|(_, letter)| letter));
         letters
@@ -124,16 +112,14 @@ impl Mailbag {
 
     /// Calls a function with each message, in the order of delivery.
     pub(super) fn visit<'a>(&'a self, visit: &mut dyn FnMut(MailRef<'a>)) {
-        self.held.visit(visit);
+        self.kept.replies.visit(visit);
         self.queue.visit(visit);
     }
 
     /// Throws messages away, except for the exported ones.
     pub(super) fn discard(&mut self, is_void: &dyn Fn(MailRef) -> bool) {
-        for held in self.transit.values_mut() {
-            let is_kept = |letter: &Letter| !letter.get().is_some_and(is_void);
-            held.arrived.retain(|(_, letter)| is_kept(letter));
-        }
+        let is_void_letter = |letter: &Letter| letter.get().is_some_and(is_void);
+        self.kept.extract_arrived(&is_void_letter);
         self.extract(&|_, letter| is_void(letter?).then_some(Entity::PLACEHOLDER));
     }
 
@@ -143,7 +129,7 @@ impl Mailbag {
         &mut self,
         member: &dyn Fn(Recipient, Option<MailRef>) -> Option<Entity>,
     ) -> Vec<(Entity, Option<Letter>)> {
-        let mut taken = self.held.extract(member);
+        let mut taken = self.kept.replies.extract(member);
         taken.extend(self.queue.extract(member));
         taken
     }

@@ -15,6 +15,8 @@ use bevy_platform::sync::Arc;
 use bevy_reflect::Reflect;
 use thiserror::Error;
 
+#[cfg(feature = "worlds")]
+use super::send::send_urgently;
 use super::{
     component::MessageContext,
     mail::{MailRef, Packet, Payload, Recipient, Role},
@@ -340,18 +342,22 @@ pub(crate) fn add_time_out_handler(world: &mut World) {
 fn time_out(world: &mut World, request: Entity) {
     match world.get::<OwnedBy>(request) {
         Some(&OwnedBy(asker)) => {
-            give_up(world, asker, Request::here(request), NoAnswer::TimedOut);
+            let (to, role) = (
+                Recipient::Entity(asker),
+                Role::Reply(Request::here(request)),
+            );
+            send_anyway(world, to, NoAnswer::TimedOut, role);
         }
         // The request no longer has an asking entity.
         None => _ = world.despawn(request),
     }
 }
 
-/// Completes a request without a reply.
-pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
+/// Tells the asking entity that a request has been refused.
+#[cfg(feature = "worlds")]
+pub(crate) fn refuse(world: &mut World, asker: Entity, request: Request, reason: RefusalReason) {
     let (to, role) = (Recipient::Entity(asker), Role::Reply(request));
-    let is_urgent = no_answer != NoAnswer::TimedOut;
-    send_anyway(world, to, no_answer, role, is_urgent);
+    send_urgently(world, to, NoAnswer::Refused(reason), role);
 }
 
 /// Returns the entity that made a request, if the request is open.
@@ -385,7 +391,7 @@ pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
     match reply_to.route {
         Route::Here(asker) => commands.queue(move |world: &mut World| {
             let to = Recipient::Entity(asker);
-            send_anyway(world, to, reply, Role::Reply(request), false);
+            send_anyway(world, to, reply, Role::Reply(request));
         }),
         Route::Elsewhere(asker, post) => commands.queue(move |world: &mut World| -> Result {
             let packet = as_packet(&reply)?.clone();
@@ -418,8 +424,9 @@ pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
         requests.extend(timed_out_by(letter).filter(|&request| seen.insert(request)));
     };
     let mailbag = world.get_resource::<Mailbag>();
-    let mut held: Vec<_> = mailbag.into_iter().flat_map(|it| &it.transit).collect();
-    held.sort_unstable_by_key(|&(&root, _)| root);
+    let held = mailbag.into_iter().flat_map(|it| it.kept.in_transit());
+    let mut held: Vec<_> = held.collect();
+    held.sort_unstable_by_key(|&(root, _)| root);
     let held = held.into_iter().flat_map(|(_, held)| held.letters());
     held.filter_map(Letter::get).for_each(&mut add);
     visit_letters(world, &|_| true, |_, letter| add(letter));

@@ -514,17 +514,19 @@ pub(super) fn send_or_report<P: Payload>(
     )))
 }
 
-/// Sends a message that must not be refused. If it is urgent, the next run should not wait. Does nothing without
+/// Sends a message that must not be refused, and for which the next run should not wait. Does nothing without
 /// the plugin.
-pub(crate) fn send_anyway<P: Payload>(
-    world: &mut World,
-    to: Recipient,
-    payload: P,
-    role: Role,
-    is_urgent: bool,
-) {
+#[cfg(feature = "worlds")]
+pub(crate) fn send_urgently<P: Payload>(world: &mut World, to: Recipient, payload: P, role: Role) {
+    send_anyway(world, to, payload, role);
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.is_urgent = true;
+    }
+}
+
+/// Sends a message that must not be refused. Does nothing without the plugin.
+pub(super) fn send_anyway<P: Payload>(world: &mut World, to: Recipient, payload: P, role: Role) {
     if let Some(mut mailbag) = mailbag(world) {
         mailbag.queue.push(to, payload, role);
-        mailbag.is_urgent |= is_urgent;
     }
 }

@@ -1,8 +1,6 @@
 //! Holding the letters to entities in transit, and releasing them when the move has ended.
 
 use alloc::vec::Vec;
-use core::mem;
-
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
@@ -14,6 +12,83 @@ use super::{
     sender::Inbox,
 };
 use crate::transit::InTransit;
+
+/// The mail that waits for longer than until the next run.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// Replies to entities that are disabled.
+    pub(super) replies: Queue,
+    /// Letters to entities that are moving to or from another world, by the entity that takes the
+    /// others along.
+    transit: EntityHashMap<HeldLetters>,
+    /// The number of these letters.
+    letters: usize,
+}
+
+impl Kept {
+    /// Returns the number of messages.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.replies.len() + self.letters
+    }
+
+    /// Returns `true` if there are no messages, and no entity is in transit.
+    pub(super) fn is_empty(&self) -> bool {
+        self.replies.len() == 0 && self.transit.is_empty()
+    }
+
+    /// Iterates over the entities in transit, with their letters.
+    pub(super) fn in_transit(&self) -> impl Iterator<Item = (Entity, &HeldLetters)> {
+        self.transit.iter().map(|(&root, held)| (root, held))
+    }
+
+    /// Adds a letter to an entity, and to the letters of the one that takes it along, if any.
+    pub(super) fn push(&mut self, root: Option<Entity>, entity: Entity, letter: Letter) {
+        match root.and_then(|root| self.transit.get_mut(&root)) {
+            Some(held) => {
+                held.arrived.push((entity, letter));
+                self.letters += 1;
+            }
+            // It is disabled, or its move has ended, but not for this entity.
+            None => self.replies.push_letter(letter),
+        }
+    }
+
+    /// Changes the letters to an entity in transit. Returns `None` if there are none.
+    pub(super) fn change<Out>(
+        &mut self,
+        root: Entity,
+        change: impl FnOnce(&mut HeldLetters) -> Out,
+    ) -> Option<Out> {
+        let held = self.transit.get_mut(&root)?;
+        self.letters -= held.len();
+        let out = change(held);
+        self.letters += held.len();
+        Some(out)
+    }
+
+    /// Removes letters that have arrived for entities in transit.
+    pub(super) fn extract_arrived(&mut self, is_taken: &dyn Fn(&Letter) -> bool) -> Vec<Letter> {
+        let held = self.transit.values_mut();
+        let taken = held.flat_map(|held| held.arrived.extract_if(.., |(_, it)| is_taken(it)));
+        let taken: Vec<Letter> = taken.map(|(_, letter)| letter).collect();
+        self.letters -= taken.len();
+        taken
+    }
+
+    fn insert(&mut self, root: Entity, held: HeldLetters) -> Option<HeldLetters> {
+        let before = self.remove(root);
+        self.letters += held.len();
+        self.transit.insert(root, held);
+        before
+    }
+
+    fn remove(&mut self, root: Entity) -> Option<HeldLetters> {
+        let held = self.transit.remove(&root)?;
+        self.letters -= held.len();
+        Some(held)
+    }
+}
 
 /// The letters to an entity in transit and to everything that moves with it, in order.
 #[derive(Default)]
@@ -50,6 +125,11 @@ impl HeldLetters {
         }
     }
 
+    /// Returns `true` in the world that has exported the entity.
+    pub(crate) fn is_at_old_end(&self) -> bool {
+        self.before_late.is_some()
+    }
+
     /// Returns all letters, in the order of delivery.
     fn into_queue(mut self) -> Queue {
         let before_late = self.before_late.unwrap_or(0).min(self.arrived.len());
@@ -80,17 +160,11 @@ impl HeldLetters {
         self.exported.iter().chain(arrived)
     }
 
-    /// Takes the letters that are not part of the exported data. The others move with that data.
-    pub(super) fn take_arrived(&mut self) -> impl Iterator<Item = Letter> {
-        let arrived = mem::take(&mut self.arrived);
-        arrived.into_iter().map(|(_, letter)| letter)
-    }
-
     /// Starts to hold letters for the entity of a move.
     pub(crate) fn begin(self, world: &mut World, root: Entity) {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             // A game may have removed the mark of an earlier move.
-            if let Some(before) = mailbag.transit.insert(root, self) {
+            if let Some(before) = mailbag.kept.insert(root, self) {
                 mailbag.queue.put_first(before.into_queue());
             }
         }
@@ -99,10 +173,8 @@ impl HeldLetters {
     /// Adds the letters that the other world has held. If a panic has kept an earlier commit from ending the
     /// hold, they take the place of its letters.
     pub(crate) fn set_late(world: &mut World, root: Entity, late: Vec<Letter>) {
-        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
-            && let Some(held) = mailbag.transit.get_mut(&root)
-        {
-            held.late = late;
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.kept.change(root, |held| held.late = late);
         }
     }
 
@@ -110,7 +182,7 @@ impl HeldLetters {
     /// of the others.
     pub(crate) fn drop_all(world: &mut World, root: Entity, passed_on: usize) {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
-            && let Some(held) = mailbag.transit.remove(&root)
+            && let Some(held) = mailbag.kept.remove(root)
         {
             let lost = held.len() - held.exported.len() - passed_on;
             mailbag.stats.undeliverable += lost as u64;
@@ -119,7 +191,7 @@ impl HeldLetters {
 
     /// Returns the letters to the entities of a move, and their names.
     pub(crate) fn of(world: &World, root: Entity) -> Option<&Self> {
-        world.get_resource::<Mailbag>()?.transit.get(&root)
+        world.get_resource::<Mailbag>()?.kept.transit.get(&root)
     }
 
     /// Adds all letters to the entities of a move that have been sent, also from other threads.
@@ -133,15 +205,15 @@ impl HeldLetters {
             return;
         }
         let taken = take_letters(world, is_member);
-        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
-            && let Some(held) = mailbag.transit.get_mut(&root)
-        {
-            for (to, letter) in taken {
-                match letter {
-                    Some(letter) => held.arrived.push((to, letter)),
-                    None => held.note_key_taken(),
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.kept.change(root, |held| {
+                for (to, letter) in taken {
+                    match letter {
+                        Some(letter) => held.arrived.push((to, letter)),
+                        None => held.note_key_taken(),
+                    }
                 }
-            }
+            });
         }
     }
 }
@@ -202,7 +274,7 @@ fn recipient(to: Recipient, directory: &Directory) -> Option<Entity> {
 pub(crate) fn is_held(world: &World, entity: Entity) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
     let root = world.get::<InTransit>(entity).map(|mark| mark.root);
-    let held = root.and_then(|root| mailbag?.transit.get(&root));
+    let held = root.and_then(|root| mailbag?.kept.transit.get(&root));
     held.is_some_and(|held| held.names.values().any(|&member| member == entity))
 }
 
@@ -213,9 +285,9 @@ pub(crate) fn is_held(world: &World, entity: Entity) -> bool {
 /// ends this one.
 pub(crate) fn release_lost(world: &mut World) {
     let is_lost = |world: &World, root| world.get::<InTransit>(root).is_none();
-    let held = world.resource::<Mailbag>().transit.iter();
-    let lost = held.filter(|&(&root, _)| is_lost(world, root));
-    let lost = lost.map(|(&root, held)| (root, held.names.values().copied().collect()));
+    let held = world.resource::<Mailbag>().kept.in_transit();
+    let lost = held.filter(|&(root, _)| is_lost(world, root));
+    let lost = lost.map(|(root, held)| (root, held.names.values().copied().collect()));
     let lost: Vec<(Entity, Vec<Entity>)> = lost.collect();
     for (root, members) in lost {
         for member in members {
@@ -230,7 +302,7 @@ pub(crate) fn release_lost(world: &mut World) {
         // Messages in turn may go to the entity again.
         world.resource_mut::<Followers>().retry_disabled();
         let mut mailbag = world.resource_mut::<Mailbag>();
-        if let Some(held) = mailbag.transit.remove(&root) {
+        if let Some(held) = mailbag.kept.remove(root) {
             mailbag.queue.put_first(held.into_queue());
         }
     }

@@ -6,9 +6,8 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
     deliver::{Courier, DeliveryState},
-    followers::{Followers, Round},
+    followers::{Followers, Following, Round},
     mail::{Role, Topic},
-    mailbag::Mailbag,
 };
 use crate::call::{pump, run_system};
 
@@ -30,10 +29,10 @@ pub(super) struct Written {
 pub(super) fn start<M: Message>(world: &mut DeferredWorld) {
     let topic = Topic::of::<M>();
     let next = recent::<M>(world).start;
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
-        && !mailbag.written.iter().any(|it| it.topic == topic)
+    if let Some(mut followers) = world.get_resource_mut::<Followers>()
+        && !followers.written.iter().any(|it| it.topic == topic)
     {
-        mailbag.written.push(Written {
+        followers.written.push(Written {
             topic,
             recent: recent::<M>,
             deliver: |world, nth| run_system(world, deliver::<M>, nth),
@@ -54,7 +53,7 @@ fn recent<M: Message>(world: &World) -> Range<usize> {
 
 /// Releases all messages written so far, of all types. Returns `true` if there are any.
 pub(super) fn release(world: &mut World) -> bool {
-    let mut all = mem::take(&mut world.resource_mut::<Mailbag>().written);
+    let mut all = mem::take(&mut world.resource_mut::<Followers>().written);
     let mut has_new = false;
     for written in &mut all {
         let recent = (written.recent)(world);
@@ -65,21 +64,21 @@ pub(super) fn release(world: &mut World) -> bool {
         written.waiting.end = recent.end;
         has_new |= !written.waiting.is_empty();
     }
-    world.resource_mut::<Mailbag>().written = all;
+    world.resource_mut::<Followers>().written = all;
     has_new
 }
 
 /// Returns `true` if messages have been written since the last run.
 pub(super) fn is_waiting(world: &World) -> bool {
-    let mailbag = world.get_resource::<Mailbag>();
-    let mut all = mailbag.into_iter().flat_map(|mailbag| &mailbag.written);
+    let followers = world.get_resource::<Followers>();
+    let mut all = followers.into_iter().flat_map(|it| &it.written);
     all.any(|written| written.waiting.start != (written.recent)(world).end)
 }
 
 /// Delivers all released messages, type by type.
 pub(super) fn deliver_all(world: &mut World) -> Result {
     let mut nth = 0;
-    while let Some(written) = world.resource::<Mailbag>().written.get(nth) {
+    while let Some(written) = world.resource::<Followers>().written.get(nth) {
         if !written.waiting.is_empty() {
             (written.deliver)(world, nth)?;
         }
@@ -97,9 +96,14 @@ fn deliver<M: Message>(
         world,
         state,
         |caller, (mut mailbag, mut followers, directory, clocks, messages)| {
-            let (_, all, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
-            if let (Some(written), Some(messages)) = (all.get_mut(nth), messages) {
-                written.deliver(&messages, &mut followers, &mut courier);
+            let (_, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
+            let until = followers.next_number();
+            let Followers {
+                written, by_topic, ..
+            } = &mut *followers;
+            if let (Some(written), Some(messages)) = (written.get_mut(nth), messages) {
+                let following = by_topic.get(&written.topic);
+                written.deliver(&messages, following, until, &mut courier);
             }
         },
     )
@@ -110,11 +114,11 @@ impl Written {
     fn deliver<M: Message>(
         &mut self,
         messages: &Messages<M>,
-        followers: &mut Followers,
+        following: Option<&Following>,
+        until: u64,
         courier: &mut Courier,
     ) {
-        let until = followers.next_number();
-        let Some(following) = followers.of(self.topic) else {
+        let Some(following) = following else {
             // The last follower may have left in its callback.
             self.waiting.start = self.waiting.end;
             self.round = None;

@@ -15,7 +15,8 @@
 //! 3. [`forget_entity`] despawns the entity in the old world without any event, and returns the mail
 //!    held there.
 //! 4. [`commit_entity`] releases the entity in the new world. The exported mail comes first, then the
-//!    mail from step 3, then the mail that has arrived at the new place.
+//!    mail from step 3, then the mail that has arrived at the new place. All of it comes before the rest of
+//!    the delivery that is under way.
 //!
 //! If the other world refuses the entity, commit it at the old place with an empty [`HeldMail`]. It
 //! continues as if nothing had happened. If the other world has imported the entity already, forget it there,

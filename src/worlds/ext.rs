@@ -8,7 +8,7 @@ use super::{
     world_link::{WorldLink, post},
 };
 use crate::{
-    message::{Directory, NoAnswer, RefusalReason, RemoteAsker, Request, give_up, open},
+    message::{Directory, RefusalReason, RemoteAsker, Request, open, refuse},
     timer::Timer,
 };
 
@@ -68,7 +68,7 @@ impl ParcelEntityCommandsExt for EntityCommands<'_> {
                 (None, _) => RefusalReason::NoKey,
                 (_, None) => RefusalReason::NoLink,
             };
-            give_up(world, asker, request, NoAnswer::Refused(reason));
+            refuse(world, asker, request, reason);
         });
         request
     }

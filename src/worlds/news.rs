@@ -11,8 +11,8 @@ use super::{
 use crate::{
     call::report,
     message::{
-        Directory, Followers, NoAnswer, OpenRequest, Recipient, RefusalReason, Request, Role,
-        Topic, asker_of, give_up, send_anyway,
+        Directory, Followers, OpenRequest, Recipient, RefusalReason, Request, Role, Topic,
+        asker_of, refuse, send_urgently,
     },
     owner::OwnedBy,
 };
@@ -21,7 +21,7 @@ use crate::{
 ///
 /// It goes to all followers in each world of this process. A world that joins later gets it for each
 /// process that is there. When a process goes, the open requests that
-/// it has taken complete with [`NoAnswer::Refused`] and [`RefusalReason::PeerLost`].
+/// it has taken complete with [`NoAnswer::Refused`](crate::message::NoAnswer::Refused) and [`RefusalReason::PeerLost`].
 ///
 /// [`WorldGroups::running`](crate::worlds::WorldGroups::running) counts the worlds of processes that are
 /// [`Up`](Liveness::Up).
@@ -74,8 +74,8 @@ pub(super) fn fail_requests(world: &mut World, session: SessionId) {
     let taken: Vec<_> = taken.map(|(request, _, by)| (request, by.0)).collect();
     for (request, asker) in taken {
         if world.get::<OpenRequest>(request).is_some() {
-            let lost = NoAnswer::Refused(RefusalReason::PeerLost);
-            give_up(world, asker, Request::here(request), lost);
+            let request = Request::here(request);
+            refuse(world, asker, request, RefusalReason::PeerLost);
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn tell_world<M: Message>(world: &mut World, message: M) -> bool {
     let followers = world.get_resource::<Followers>();
     let is_followed = followers.is_some_and(|it| it.is_followed(Topic::of::<M>()));
     if is_followed {
-        send_anyway(world, Recipient::All, message, Role::Plain, true);
+        send_urgently(world, Recipient::All, message, Role::Plain);
     }
     is_followed
 }
@@ -102,7 +102,7 @@ pub(super) fn report_refusal(world: &mut World, refused: Refused) {
         if refused.reason == RefusalReason::InPart {
             world.entity_mut(open).insert(AwaitedFrom::Several);
         } else if world.get(open) != Some(&AwaitedFrom::Several) {
-            give_up(world, asker, request, NoAnswer::Refused(refused.reason));
+            refuse(world, asker, request, refused.reason);
         }
         return;
     }

@@ -726,3 +726,36 @@ fn a_request_that_moves_costs_nothing_for_the_keys_of_others() {
     let [few, many] = [10, 20_000].map(time_of_copied_requests);
     assert!(many <= 8 * few, "{few:?} and {many:?}");
 }
+
+/// Returns the processor time that it takes to send messages in a world in which so many entities are in
+/// transit, each with a message that is held for it.
+#[cfg(feature = "serialize")]
+fn time_to_send_beside_moves(moving: usize) -> Duration {
+    use cpu_time::ThreadTime;
+
+    let mut app = app_with(0, false);
+    let world = app.world_mut();
+    for _ in 0..moving {
+        let entity = world.spawn_empty().id();
+        world
+            .send(entity, Packet::new(1, []))
+            .expect("there is room");
+        world.export_entity(entity).expect("it can move");
+    }
+    let times = (0..5).map(|_| {
+        let start = ThreadTime::now();
+        for _ in 0..1000 {
+            let sent = world.send(Delivery::All, Packet::new(1, []));
+            sent.expect("there is room");
+        }
+        start.elapsed()
+    });
+    times.min().expect("there are five")
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_message_costs_nothing_for_the_entities_in_transit() {
+    let [few, many] = [10, 1000].map(time_to_send_beside_moves);
+    assert!(many <= 8 * few, "{few:?} and {many:?}");
+}

@@ -45,8 +45,9 @@ pub(crate) fn commit_entity(
 ) -> Result<(), MoveError> {
     world.flush();
     let members = members(world, entity)?;
-    let names = HeldLetters::of(world, entity).map(|held| held.names.clone());
-    let names = names.unwrap_or_default();
+    let held = HeldLetters::of(world, entity);
+    let is_at_old_end = held.is_some_and(HeldLetters::is_at_old_end);
+    let names = held.map(|held| held.names.clone()).unwrap_or_default();
     for to in late.iter().map(LetterData::to) {
         if !names.contains_key(&to) {
             return Err(MoveError::UnknownEntity(to));
@@ -56,7 +57,9 @@ pub(crate) fn commit_entity(
     for letter in &mut late {
         letter.rename(&names);
     }
-    if !late.is_empty() {
+    // The late mail may come between mail that waits here. At the new end, it comes before all of that, which
+    // keeps its place among the messages to others.
+    if is_at_old_end && !late.is_empty() {
         let members: EntityHashSet = members.into_iter().collect();
         HeldLetters::collect_arrived(world, entity, &|to| members.contains(&to));
     }

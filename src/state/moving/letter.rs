@@ -12,11 +12,14 @@ use thiserror::Error;
 
 use super::MoveError;
 use crate::message::{
-    Directory, Letter, MailRef, MessageCodecs, NoAnswer, Packet, Recipient, RemoteAsker, Request,
-    Role, Route, renamed,
+    Letter, MailRef, MessageCodecs, NoAnswer, Packet, Recipient, RemoteAsker, Request, Role, Route,
+    renamed,
 };
 #[cfg(feature = "worlds")]
-use crate::{message::ReplyTo, worlds::post_reply};
+use crate::{
+    message::{Directory, ReplyTo},
+    worlds::{StableKey, post_reply},
+};
 
 /// A letter to an entity, as data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -124,12 +127,25 @@ fn role(world: &World, role: &Role, content: &Content) -> Result<RoleData, Unmov
         Role::Request(reply_to) => match &reply_to.route {
             Route::Elsewhere(asker, _) => RoleData::Request((**asker).clone()),
             Route::Here(asker) => {
-                let directory = world.get_resource::<Directory>();
-                let remote = directory.and_then(|it| it.remote_asker(*asker, reply_to.request()));
+                let remote = remote_asker(world, *asker, reply_to.request());
                 RoleData::Request(remote.ok_or(UnmovableReason::NoAddress(*asker))?)
             }
         },
     })
+}
+
+/// Returns how another world can reply to a request of an entity of this world, if it can.
+#[cfg(feature = "worlds")]
+fn remote_asker(world: &World, asker: Entity, request: Request) -> Option<RemoteAsker> {
+    let directory = world.get_resource::<Directory>()?;
+    let &StableKey(key) = world.get(asker)?;
+    // Another entity may have taken the key.
+    (directory.entity(key) == Some(asker)).then(|| directory.remote_asker(key, request))?
+}
+
+#[cfg(not(feature = "worlds"))]
+fn remote_asker(_: &World, _: Entity, _: Request) -> Option<RemoteAsker> {
+    None
 }
 
 impl LetterData {

@@ -163,6 +163,34 @@ fn an_entity_can_arrive_in_the_middle_of_a_delivery() {
 }
 
 #[test]
+fn a_message_to_all_comes_between_the_mail_before_and_after_it() {
+    #[derive(Resource)]
+    struct Arriving(Entity, HeldMail);
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    let moved = export(&mut forest, hero);
+    send(&mut forest, hero, 2);
+    // It follows before the hero.
+    let gate = MessageComponent::new().on_packet(NOTE, |mut me, _| {
+        me.commands.queue(|world: &mut World| {
+            let Arriving(here, late) = world.remove_resource().expect("the hero");
+            world.commit_entity(here, &late).expect("it is in transit");
+        });
+    });
+    town.world_mut().spawn(gate);
+    let here = import(&mut town, &moved, 0);
+    let late = forget(&mut forest, hero);
+    town.insert_resource(Arriving(here, late));
+    send(&mut town, here, 3);
+    advance_ms(&mut town, 0);
+    send(&mut town, Delivery::All, 4);
+    send(&mut town, here, 5);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn mail_that_is_neither_packet_nor_registered_stops_the_export_and_nothing_is_lost() {
     let mut forest = zone();
     let hero = forest.world_mut().spawn(ears()).id();

@@ -255,9 +255,10 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 ///
 /// Does nothing in a world without a table, such as one that holds a scene.
 pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
-    if !world.contains_resource::<ClockTable>() {
+    let Some(table) = world.get_resource::<ClockTable>() else {
         return;
-    }
+    };
+    let is_there = table.key_of(entity).is_some();
     let brakes = Brakes {
         factor: factor(world, entity),
         disabled: world.get::<Disabled>(entity).is_some(),
@@ -268,14 +269,15 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     };
     let clock = clock.bypass_change_detection();
     let start = clock.enter_world();
+    if is_there {
+        return;
+    }
     let speed = Speed::try_from(clock.speed());
     if speed.is_err() {
         clock.set_speed(1.0);
     }
     let settings = clock.settings();
-    if let Some(mut table) = world.get_resource_mut::<ClockTable>()
-        && table.key_of(entity).is_none()
-    {
+    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
         table.add(entity, settings, brakes, start);
     }
     if let Err(error) = speed {

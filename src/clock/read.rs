@@ -79,15 +79,15 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
         }
     });
     table.edited().for_each(note);
-    if edited.is_empty() && table.load.is_idle() {
-        return Ok(());
-    }
     edited.sort_unstable();
     let changed = edited.iter().copied();
     let changed = changed.filter(|&(_, key)| has_new_settings(world, key));
     let changed = changed.collect();
     let mut table = world.resource_mut::<ClockTable>();
     table.taken = now;
+    if edited.is_empty() && table.load.is_idle() {
+        return Ok(());
+    }
     table.order_loaded();
     take_settings_of(world, changed);
     for error in world.resource_mut::<ClockTable>().end_waiting() {
@@ -129,13 +129,16 @@ fn has_new_settings(world: &World, key: ClockKey) -> bool {
     let Some((row, clock)) = table.rows.get(key).zip(component(world, key)) else {
         return false;
     };
-    let is_written = |entity: Entity| {
-        let now = world.read_change_tick();
-        let clock = world.entity(entity).get_ref::<Clock>();
-        clock.is_some_and(|clock| clock.last_changed().is_newer_than(table.taken, now))
-    };
+    let is_written = |entity: Entity| is_written(world, table, entity);
     clock.settings() != row.settings
         || row.driver == Driver::Missing && row.entity.is_some_and(is_written)
+}
+
+/// Returns `true` if the component of the clock on an entity was written since the last reading.
+pub(super) fn is_written(world: &World, table: &ClockTable, entity: Entity) -> bool {
+    let now = world.read_change_tick();
+    let clock = world.entity(entity).get_ref::<Clock>();
+    clock.is_some_and(|clock| clock.last_changed().is_newer_than(table.taken, now))
 }
 
 /// Lets clocks take over the settings of their components. A component gets the settings back that its
@@ -306,4 +309,37 @@ pub(crate) fn warn(world: &mut DeferredWorld, error: impl Into<Box<dyn Error + S
     let error: Box<dyn Error + Send + Sync> = error.into();
     let result = Err::<(), _>(BevyError::warning(error));
     world.commands().queue(move |_: &mut World| result);
+}
+
+#[cfg(test)]
+mod tests {
+    use bevy_app::App;
+    use bevy_ecs::change_detection::Tick;
+    use bevy_time::TimePlugin;
+
+    use super::*;
+    use crate::DuePlugin;
+
+    /// Ticks wrap around, and an old one can seem to lie in the future.
+    #[test]
+    fn an_edit_after_ages_without_one_is_taken_over() {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, DuePlugin::default()));
+        let own = app.world_mut().spawn(Clock::new()).id();
+        app.update();
+        let world = app.world_mut();
+        let soon = world.change_tick().get().wrapping_add(1000);
+        world.resource_mut::<ClockTable>().taken = Tick::new(soon);
+        app.update();
+        let world = app.world_mut();
+        let mut clock = world.get_mut::<Clock>(own).expect("it is there");
+        clock.set_speed(2.0);
+        for _ in 0..2000 {
+            world.increment_change_tick();
+        }
+        app.update();
+        let table = app.world().resource::<ClockTable>();
+        let row = table.key_of(own).and_then(|key| table.rows.get(key));
+        assert_eq!(row.map(|row| row.settings.speed), Some(2.0));
+    }
 }

@@ -701,6 +701,18 @@ fn a_saved_timer_takes_at_most_300_bytes() {
     );
 }
 
+#[cfg(feature = "serialize")]
+#[test]
+fn a_timer_saved_as_text_takes_at_most_250_bytes() {
+    let timers = 1000;
+    let mut app = app_with(timers, false);
+    app.update();
+    let saved = app.world_mut().save_timers().expect("they can be saved");
+    let text = ron::to_string(&saved).expect("it is plain data");
+    let each = text.len() as u64 / timers;
+    assert!(each <= 250, "a timer takes {each} bytes");
+}
+
 /// Returns the processor time that it takes to copy an entity for which 300 requests wait, in a world in
 /// which so many other entities have keys.
 #[cfg(all(feature = "serialize", feature = "worlds"))]

@@ -156,6 +156,7 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 #[doc(alias("time_scale", "slow_motion"))]
 #[derive(Component, Clone, Debug, PartialEq)]
 #[component(map_entities, on_insert = read::on_insert, on_remove = read::on_remove)]
+#[component(summary_tick)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),

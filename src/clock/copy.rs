@@ -13,6 +13,7 @@ use super::{
     Clock,
     id::ClockId,
     params::component,
+    read::is_written,
     row::{ClockKey, Row},
     table::{Changes, ClockTable},
 };
@@ -21,7 +22,8 @@ use super::{
 #[derive(Clone)]
 pub(crate) struct ClocksCopy {
     table: ClockTable,
-    own: EntityHashMap<Clock>,
+    /// The components, and whether they were written since the last reading.
+    own: EntityHashMap<(Clock, bool)>,
 }
 
 impl ClocksCopy {
@@ -30,7 +32,8 @@ impl ClocksCopy {
         let table = world.resource::<ClockTable>().clone();
         let own = table.rows.iter().filter_map(|(_, row)| {
             let entity = row.entity?;
-            Some((entity, world.get::<Clock>(entity)?.clone()))
+            let clock = world.get::<Clock>(entity)?.clone();
+            Some((entity, (clock, is_written(world, &table, entity))))
         });
         Self {
             own: own.collect(),
@@ -41,16 +44,16 @@ impl ClocksCopy {
     /// Returns the component of a clock.
     fn component(&self, entity: Option<Entity>, key: ClockKey) -> Option<&Clock> {
         match entity {
-            Some(entity) => self.own.get(&entity),
+            Some(entity) => self.own.get(&entity).map(|(clock, _)| clock),
             None => self.table.built_in.get(key as usize),
         }
     }
 
     pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         self.table.rows.map_entities(mapper);
-        let own = self.own.drain().map(|(entity, mut clock)| {
+        let own = self.own.drain().map(|(entity, (mut clock, is_written))| {
             MapEntities::map_entities(&mut clock, mapper);
-            (mapper.get_mapped(entity), clock)
+            (mapper.get_mapped(entity), (clock, is_written))
         });
         self.own = own.collect::<Vec<_>>().into_iter().collect();
     }
@@ -78,16 +81,16 @@ pub(crate) fn is_changed(world: &World) -> bool {
 /// Puts all clocks of a world back. The components of the copied clocks are there.
 pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: ClocksCopy) {
     let before = core::mem::replace(table, copy.table);
-    for (entity, copied) in copy.own {
-        if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-            // The next reading looks at those that differ, and at those that it has not looked at yet.
-            let key = table.key_of(entity);
-            let row = key.and_then(|key| table.rows.get(key));
-            if !clock.set_if_neq(copied) && row.is_some_and(|row| clock.is_edited(row)) {
-                clock.set_changed();
-            }
+    for (entity, (copied, is_written)) in copy.own {
+        // The next reading looks at those that differ, and at those that it had not looked at yet.
+        if let Some(mut clock) = world.get_mut::<Clock>(entity)
+            && !clock.set_if_neq(copied)
+            && is_written
+        {
+            clock.set_changed();
         }
     }
+    table.taken = before.taken;
     // Computed values hold no longer, and the callbacks may be on the clocks as they were.
     table.changes = before.changes;
     table.changes.note();

@@ -195,8 +195,12 @@ impl ClocksMut<'_, '_> {
             && cycle.insert(above)
         {
             clocks.push(above);
-            let above = self.own.get(above);
-            at = above.map_err(|_| ClockError::NoSuchClock(parent))?.parent();
+            match self.own.get(above) {
+                Ok(clock) => at = clock.parent(),
+                Err(_) if at == parent => return Err(ClockError::NoSuchClock(parent)),
+                // The parent has lost its own, and stands still.
+                Err(_) => break,
+            }
         }
         if at == clock {
             return Err(ClockError::Cycle(clocks));

@@ -5,7 +5,11 @@ use alloc::{boxed::Box, vec::Vec};
 use core::{error::Error, mem};
 
 use bevy_ecs::{
-    entity_disabling::Disabled, lifecycle::HookContext, prelude::*, system::SystemState,
+    change_detection::{ContiguousRef, Tick as ChangeTick},
+    entity_disabling::Disabled,
+    lifecycle::HookContext,
+    prelude::*,
+    system::SystemState,
     world::DeferredWorld,
 };
 use bevy_time::{Fixed, Real, Time, Virtual};
@@ -25,9 +29,9 @@ use super::{
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReadClocks;
 
-/// The clocks whose components were edited since they were last asked for.
+/// Finds the clocks whose components were written.
 pub(crate) type EditedClocks = SystemState<(
-    Query<'static, 'static, (Entity, Ref<'static, Clock>), (Changed<Clock>, Allow<Disabled>)>,
+    Query<'static, 'static, (Entity, Ref<'static, Clock>, Has<Disabled>)>,
     Res<'static, ClockTable>,
 )>;
 
@@ -71,23 +75,37 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
         let found = table.find(clock).ok();
         edited.extend(found.map(|found| (found.age, found.key)));
     };
-    // Faster than a loop if hardly any clock was edited.
-    own.iter().for_each(|(entity, clock)| {
-        // The frame and the fixed schedule both look for changes.
-        if clock.last_changed().is_newer_than(table.taken, now) {
-            note(entity.into());
+    // The frame and the fixed schedule both look for changes.
+    let is_new = |changed: ChangeTick| changed.is_newer_than(table.taken, now);
+    match own.contiguous_iter() {
+        Ok(groups) => {
+            for (entities, clocks, _) in groups {
+                let (_, ticks) = ContiguousRef::split(clocks);
+                // A group in which nothing was written costs one look.
+                if ticks.summary_tick_is_changed() != Some(false) {
+                    let clocks = entities.iter().zip(ticks.changed());
+                    let edited = clocks.filter(|&(_, &changed)| is_new(changed));
+                    edited.for_each(|(&entity, _)| note(entity.into()));
+                }
+            }
         }
-    });
-    table.edited().for_each(note);
-    if edited.is_empty() && table.load.is_idle() {
-        return Ok(());
+        // The game hides entities with a component that is not stored in tables.
+        Err(_) => {
+            let edited = own.iter();
+            let edited = edited.filter(|(_, clock, _)| is_new(clock.last_changed()));
+            edited.for_each(|(entity, ..)| note(entity.into()));
+        }
     }
+    table.edited().for_each(note);
     edited.sort_unstable();
     let changed = edited.iter().copied();
     let changed = changed.filter(|&(_, key)| has_new_settings(world, key));
     let changed = changed.collect();
     let mut table = world.resource_mut::<ClockTable>();
     table.taken = now;
+    if edited.is_empty() && table.load.is_idle() {
+        return Ok(());
+    }
     table.order_loaded();
     take_settings_of(world, changed);
     for error in world.resource_mut::<ClockTable>().end_waiting() {
@@ -129,13 +147,16 @@ fn has_new_settings(world: &World, key: ClockKey) -> bool {
     let Some((row, clock)) = table.rows.get(key).zip(component(world, key)) else {
         return false;
     };
-    let is_written = |entity: Entity| {
-        let now = world.read_change_tick();
-        let clock = world.entity(entity).get_ref::<Clock>();
-        clock.is_some_and(|clock| clock.last_changed().is_newer_than(table.taken, now))
-    };
+    let is_written = |entity: Entity| is_written(world, table, entity);
     clock.settings() != row.settings
         || row.driver == Driver::Missing && row.entity.is_some_and(is_written)
+}
+
+/// Returns `true` if the component of the clock on an entity was written since the last reading.
+pub(super) fn is_written(world: &World, table: &ClockTable, entity: Entity) -> bool {
+    let now = world.read_change_tick();
+    let clock = world.entity(entity).get_ref::<Clock>();
+    clock.is_some_and(|clock| clock.last_changed().is_newer_than(table.taken, now))
 }
 
 /// Lets clocks take over the settings of their components. A component gets the settings back that its
@@ -255,9 +276,10 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 ///
 /// Does nothing in a world without a table, such as one that holds a scene.
 pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
-    if !world.contains_resource::<ClockTable>() {
+    let Some(table) = world.get_resource::<ClockTable>() else {
         return;
-    }
+    };
+    let is_there = table.key_of(entity).is_some();
     let brakes = Brakes {
         factor: factor(world, entity),
         disabled: world.get::<Disabled>(entity).is_some(),
@@ -268,14 +290,15 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     };
     let clock = clock.bypass_change_detection();
     let start = clock.enter_world();
+    if is_there {
+        return;
+    }
     let speed = Speed::try_from(clock.speed());
     if speed.is_err() {
         clock.set_speed(1.0);
     }
     let settings = clock.settings();
-    if let Some(mut table) = world.get_resource_mut::<ClockTable>()
-        && table.key_of(entity).is_none()
-    {
+    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
         table.add(entity, settings, brakes, start);
     }
     if let Err(error) = speed {
@@ -304,4 +327,37 @@ pub(crate) fn warn(world: &mut DeferredWorld, error: impl Into<Box<dyn Error + S
     let error: Box<dyn Error + Send + Sync> = error.into();
     let result = Err::<(), _>(BevyError::warning(error));
     world.commands().queue(move |_: &mut World| result);
+}
+
+#[cfg(test)]
+mod tests {
+    use bevy_app::App;
+    use bevy_ecs::change_detection::Tick;
+    use bevy_time::TimePlugin;
+
+    use super::*;
+    use crate::DuePlugin;
+
+    /// Ticks wrap around, and an old one can seem to lie in the future.
+    #[test]
+    fn an_edit_after_ages_without_one_is_taken_over() {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, DuePlugin::default()));
+        let own = app.world_mut().spawn(Clock::new()).id();
+        app.update();
+        let world = app.world_mut();
+        let soon = world.change_tick().get().wrapping_add(1000);
+        world.resource_mut::<ClockTable>().taken = Tick::new(soon);
+        app.update();
+        let world = app.world_mut();
+        let mut clock = world.get_mut::<Clock>(own).expect("it is there");
+        clock.set_speed(2.0);
+        for _ in 0..2000 {
+            world.increment_change_tick();
+        }
+        app.update();
+        let table = app.world().resource::<ClockTable>();
+        let row = table.key_of(own).and_then(|key| table.rows.get(key));
+        assert_eq!(row.map(|row| row.settings.speed), Some(2.0));
+    }
 }

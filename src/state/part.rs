@@ -1,6 +1,6 @@
 //! The components of the crate's state, as data.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 #[cfg(feature = "serialize")]
 use core::time::Duration;
 
@@ -27,6 +27,7 @@ macro_rules! parts {
         values { $($value:ident,)* }
         unsaved { $($unsaved:ident,)* }
         marks { $($mark:ident,)* }
+        boxed { $($boxed:ident,)* }
         special { $($special:ident,)* }
         lists { $($list:ident,)* }
     ) => {
@@ -36,6 +37,7 @@ macro_rules! parts {
         pub(super) enum Part {
             $($value($value),)*
             $($mark,)*
+            $($boxed(Box<$boxed>),)*
             $($special($special),)*
             /// The entities that refer to this one, in their order.
             $($list(Vec<Entity>),)*
@@ -59,6 +61,7 @@ macro_rules! parts {
             $($value,)*
             $($unsaved,)*
             $($mark,)*
+            $($boxed,)*
             $($special,)*
             $($list,)*
         }
@@ -69,12 +72,14 @@ macro_rules! parts {
                 $(Self::$value,)*
                 $(Self::$unsaved,)*
                 $(Self::$mark,)*
+                $(Self::$boxed,)*
                 $(Self::$special,)*
                 $(Self::$list,)*
             ];
 
             fn register(self, world: &mut World) -> ComponentId {
                 match self {
+                    $(Self::$boxed => world.register_component::<$boxed>(),)*
                     $(Self::$special => world.register_component::<$special>(),)*
                     $(Self::$value => world.register_component::<$value>(),)*
                     $(Self::$unsaved => world.register_component::<$unsaved>(),)*
@@ -86,8 +91,8 @@ macro_rules! parts {
             /// Returns a copy of the component to go back to. The copy of all clocks says what a clock is.
             pub(super) fn read(self, entity: EntityRef) -> Option<Part> {
                 Some(match self {
-                    Self::Clock => entity.get::<Clock>().map(|_| Part::Clock(Clock::new()))?,
-                    Self::Finished => Part::Finished(entity.get::<Finished>()?.clone()),
+                    Self::Clock => entity.get::<Clock>().map(|_| Part::Clock(Box::default()))?,
+                    Self::Finished => Part::Finished(Box::new(entity.get::<Finished>()?.clone())),
                     Self::TimerAction => Part::TimerAction(entity.get::<TimerAction>()?.clone()),
                     Self::Timer => Part::Timer(entity.get::<Timer>()?.copy()),
                     Self::DespawnAfter => {
@@ -104,6 +109,7 @@ macro_rules! parts {
             /// Removes the component. A list follows from the entities in it.
             pub(super) fn remove(self, entity: &mut EntityWorldMut) {
                 match self {
+                    $(Self::$boxed => _ = entity.remove::<$boxed>(),)*
                     $(Self::$special => _ = entity.remove::<$special>(),)*
                     $(Self::$value => _ = entity.remove::<$value>(),)*
                     $(Self::$unsaved => _ = entity.remove::<$unsaved>(),)*
@@ -118,6 +124,7 @@ macro_rules! parts {
             #[cfg(feature = "serialize")]
             pub(super) fn name(&self) -> &'static str {
                 match self {
+                    $(Self::$boxed(_) => stringify!($boxed),)*
                     $(Self::$special(_) => stringify!($special),)*
                     $(Self::$value(_) => stringify!($value),)*
                     $(Self::$unsaved(_) => stringify!($unsaved),)*
@@ -131,6 +138,7 @@ macro_rules! parts {
 
             pub(super) fn kind(&self) -> Option<Kind> {
                 Some(match self {
+                    $(Self::$boxed(_) => Kind::$boxed,)*
                     $(Self::$special(_) => Kind::$special,)*
                     $(Self::$value(_) => Kind::$value,)*
                     $(Self::$unsaved(_) => Kind::$unsaved,)*
@@ -144,6 +152,7 @@ macro_rules! parts {
             /// Inserts the component. A list follows from the entities in it.
             pub(super) fn insert(self, entity: &mut EntityWorldMut) {
                 match self {
+                    $(Self::$boxed(value) => _ = entity.insert(*value),)*
                     $(Self::$special(value) => _ = entity.insert(value),)*
                     $(Self::$value(value) => _ = entity.insert(value),)*
                     $(Self::$unsaved(value) => _ = entity.insert(value),)*
@@ -185,6 +194,7 @@ macro_rules! parts {
         impl MapEntities for Part {
             fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
                 match self {
+                    $(Self::$boxed(value) => Component::map_entities(&mut **value, mapper),)*
                     $(Self::$special(value) => Component::map_entities(value, mapper),)*
                     $(Self::$value(value) => Component::map_entities(value, mapper),)*
                     $(Self::$unsaved(value) => Component::map_entities(value, mapper),)*
@@ -216,10 +226,13 @@ parts! {
         Disabled,
         OpenRequest,
     }
-    // Their state is in a table or in a queue. A timer finds out whether it has finished.
-    special {
+    // They are large and rare.
+    boxed {
         Clock,
         Finished,
+    }
+    // Their state is in a queue. A timer finds out whether it has finished.
+    special {
         Timer,
         TimerAction,
         DespawnAfter,

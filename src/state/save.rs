@@ -42,7 +42,7 @@ mod error;
 mod ext;
 mod load;
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use bevy_ecs::{
     entity::{EntityHashSet, MapEntities},
@@ -134,7 +134,8 @@ struct Content {
 #[serde(deny_unknown_fields)]
 struct SavedEntity {
     entity: Entity,
-    parts: Vec<Part>,
+    /// Exactly as large as needed: there are many entities.
+    parts: Box<[Part]>,
 }
 
 impl SavedEntity {

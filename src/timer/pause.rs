@@ -3,7 +3,9 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*, world::DeferredWorld};
+use bevy_ecs::{
+    entity_disabling::Disabled, lifecycle::HookContext, prelude::*, world::DeferredWorld,
+};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
@@ -147,6 +149,7 @@ pub struct Pauses(pub Entity);
 
 /// The [pauses](Pauses) of this entity. The entity is paused while it has this component.
 #[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
+#[component(on_insert = remove_if_empty)]
 #[relationship_target(relationship = Pauses, linked_spawn)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -155,6 +158,24 @@ pub struct Pauses(pub Entity);
     reflect(Component, Debug, Default, PartialEq)
 )]
 pub struct PausedBy(Vec<Entity>);
+
+/// Bevy gives the clone of a paused entity an empty list, unless it clones the pauses, too.
+fn remove_if_empty(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if world
+        .get::<PausedBy>(entity)
+        .is_some_and(RelationshipTarget::is_empty)
+    {
+        world.commands().queue(move |world: &mut World| {
+            if let Ok(mut entity) = world.get_entity_mut(entity)
+                && entity
+                    .get::<PausedBy>()
+                    .is_some_and(RelationshipTarget::is_empty)
+            {
+                entity.remove::<PausedBy>();
+            }
+        });
+    }
+}
 
 /// Spawns a pause of `target`, on the target's clock.
 pub(crate) fn pause_for(world: &mut World, target: Entity, lifetime: impl Bundle) {

@@ -31,12 +31,15 @@ use super::{
 };
 use crate::{
     clock::{
-        Age, Cadence, Changes, Clock, ClockKey, ClockTable, PackedClockId, Reading, Scope,
-        is_game_stopped, read_running,
+        Age, Cadence, Changes, Clock, ClockKey, ClockTable, DueClock, PackedClockId, Reading,
+        Scope, is_game_stopped, read_running,
     },
     owner::OwnedBy,
     queue::{First, Key},
 };
+
+/// The number of clocks that share what they fetch of the world.
+const AHEAD: usize = 16;
 
 pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 
@@ -186,10 +189,7 @@ impl Run {
         for &(.., clock) in &due {
             lines.end_bursts(clock);
         }
-        let mut is_observed = false;
-        for &(_, age, clock) in &due {
-            self.fire_clock(world, params, (clock, age), &mut is_observed)?;
-        }
+        self.fire_clocks(world, params, &due)?;
         self.fire_waiting(world, params)?;
         let mut lines = world.resource_mut::<TimerLines>();
         lines.reports.ended.ending = ending;
@@ -197,74 +197,62 @@ impl Run {
         Ok(())
     }
 
-    /// Fires the due timers on a clock. Its turn ends when nothing on it is due any more, or when a
-    /// handler stops it.
-    fn fire_clock(
+    /// Fires the due timers on these clocks, one clock after the other. The turn of a clock ends when
+    /// nothing on it is due any more, or when something stops it.
+    fn fire_clocks(
         self,
         world: &mut World,
         params: &mut FireParams,
-        clock: (ClockKey, Age),
-        is_observed: &mut bool,
+        mut due: &[DueClock],
     ) -> Result {
-        let mut turn = None;
-        let is_done = loop {
-            *is_observed = *is_observed || self::is_observed(world);
-            if !turn.as_ref().is_some_and(Turn::is_current) {
-                turn = Turn::new(world, clock, self.scope);
+        let mut turns = SmallVec::<[Option<Turn>; AHEAD]>::new();
+        let mut ended = SmallVec::<[(ClockKey, Option<u64>); AHEAD]>::new();
+        let mut is_observed = is_observed(world);
+        // As long as no handler runs, several clocks share what they fetch of the world.
+        let mut ahead = 1;
+        while !due.is_empty() {
+            if !matches!(turns.last(), Some(Some(turn)) if turn.is_current()) {
+                turns.clear();
+                let next = due.iter().take(ahead).rev();
+                turns.extend(Turn::read(world, next, self.scope));
             }
-            let Some(turn) = &turn else {
-                break false;
-            };
             let mut fired = None;
-            let next = |line: &mut FiringLine| line.fire(turn, &self);
-            let runs = self.pop(world, params, turn, next, *is_observed, &mut fired)?;
-            match &mut fired {
-                Some(fired) => handle(world, fired, self.cadence, *is_observed),
-                None => break runs,
+            let mut firing = params.get_mut(world)?;
+            let mut goes_on = false;
+            while let (Some(turn), Some(&(.., clock)), None) = (turns.last(), due.first(), &fired) {
+                let runs = turn.as_ref().is_some_and(|turn| {
+                    let next = |line: &mut FiringLine| line.fire(turn, &self);
+                    firing.pop(turn, self.scope, next, is_observed, &mut fired)
+                });
+                let line = firing.lines.get_mut(clock);
+                let first_look = line.as_ref().and_then(|line| line.queue.first_look());
+                let now = turn.as_ref().map_or(0, |turn| turn.reading.now);
+                goes_on = fired.is_some() && first_look.is_some_and(|look| look <= now);
+                if goes_on {
+                    break;
+                }
+                // What the handlers arm waits for the next run.
+                ended.extend(runs.then_some((clock, first_look)));
+                if let Some(line) = line {
+                    line.end_bursts();
+                }
+                turns.pop();
+                due = &due[1..];
             }
-        };
-        let (clock, _) = clock;
-        world.resource_mut::<TimerLines>().end_bursts(clock);
-        if is_done {
-            // What the handlers armed waits for the next run.
-            plan(world, clock);
+            plan(world, &ended);
+            ended.clear();
+            ahead = AHEAD.min(2 * ahead);
+            if let Some(fired) = &mut fired {
+                handle(world, fired, self.cadence, is_observed);
+                is_observed = is_observed || self::is_observed(world);
+                // The handler may have stopped other clocks, or let them run again.
+                let current = turns.pop().filter(|_| goes_on);
+                turns.clear();
+                turns.extend(current);
+                ahead = 1;
+            }
         }
         Ok(())
-    }
-
-    /// Fires the `next` timers on a clock until one has to be handled, which stays in `fired`. Returns
-    /// `false` if something has stopped the clock.
-    fn pop(
-        self,
-        world: &mut World,
-        params: &mut FireParams,
-        turn: &Turn,
-        mut next: impl FnMut(&mut FiringLine) -> Option<Fired>,
-        is_observed: bool,
-        fired: &mut Option<Fired>,
-    ) -> Result<bool> {
-        let Firing {
-            mut lines,
-            game,
-            entities,
-            mut messages,
-        } = params.get_mut(world)?;
-        if lines.written.is_some() {
-            // A handler has written the states out. The next firing changes one of them.
-            turn.changes.note();
-        }
-        if turn.is_stopped(game.as_deref(), &entities) {
-            return Ok(false);
-        }
-        let line = lines.firing(turn.clock, self.scope);
-        debug_assert!(line.is_some(), "no timer was ever on clock {}", turn.clock);
-        if let Some(mut line) = line {
-            let next = || next(&mut line);
-            fire_next(&mut messages, &entities, next, is_observed, fired);
-        }
-        let ending = fired.as_ref().filter(|it| it.reaction == Reaction::EndLife);
-        lines.reports.ended.ending = ending.map(|it| it.event.entity());
-        Ok(true)
     }
 
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
@@ -278,7 +266,8 @@ impl Run {
             };
             let table = world.resource::<ClockTable>();
             let age = table.age_in(clock, self.scope);
-            let Some(turn) = age.and_then(|age| Turn::new(world, (clock, age), self.scope)) else {
+            let due = age.map(|age| (0, age, clock));
+            let Some(turn) = Turn::read(world, due.iter(), self.scope).next().flatten() else {
                 last = Some(rank);
                 continue;
             };
@@ -318,9 +307,12 @@ impl Run {
             true => line.fire_waiting(key, turn, &self),
             false => None,
         };
-        self.pop(world, params, turn, next, is_observed, &mut fired)?;
+        let mut firing = params.get_mut(world)?;
+        firing.pop(turn, self.scope, next, is_observed, &mut fired);
         // No other timer may be due on the clock, so nothing else tells the table.
-        plan(world, turn.clock);
+        let line = firing.lines.get(turn.clock);
+        let first_look = line.and_then(|line| line.queue.first_look());
+        plan(world, &[(turn.clock, first_look)]);
         if let Some(fired) = &mut fired {
             handle(world, fired, self.cadence, is_observed);
         }
@@ -332,12 +324,51 @@ impl Run {
     }
 }
 
-/// Tells the table when to look at a clock again.
-fn plan(world: &mut World, clock: ClockKey) {
-    let line = world.resource::<TimerLines>().get(clock);
-    let first_look = line.and_then(|line| line.queue.first_look());
-    let mut table = world.resource_mut::<ClockTable>();
-    table.set_deadline(clock, first_look);
+/// Tells the table when to look at clocks again.
+fn plan(world: &mut World, clocks: &[(ClockKey, Option<u64>)]) {
+    if !clocks.is_empty() {
+        let mut table = world.resource_mut::<ClockTable>();
+        for &(clock, first_look) in clocks {
+            table.set_deadline(clock, first_look);
+        }
+    }
+}
+
+impl Firing<'_, '_> {
+    /// Fires the `next` timers on a clock until one has to be handled, which stays in `fired`. Returns
+    /// `false` if something has stopped the clock.
+    #[inline]
+    fn pop(
+        &mut self,
+        turn: &Turn,
+        scope: Scope,
+        mut next: impl FnMut(&mut FiringLine) -> Option<Fired>,
+        is_observed: bool,
+        fired: &mut Option<Fired>,
+    ) -> bool {
+        let Self {
+            lines,
+            game,
+            entities,
+            messages,
+        } = self;
+        if lines.written.is_some() {
+            // A handler has written the states out. The next firing changes one of them.
+            turn.changes.note();
+        }
+        if turn.is_stopped(game.as_deref(), entities) {
+            return false;
+        }
+        let line = lines.firing(turn.clock, scope);
+        debug_assert!(line.is_some(), "no timer was ever on clock {}", turn.clock);
+        if let Some(mut line) = line {
+            let next = || next(&mut line);
+            fire_next(messages, entities, next, is_observed, fired);
+        }
+        let ending = fired.as_ref().filter(|it| it.reaction == Reaction::EndLife);
+        lines.reports.ended.ending = ending.map(|it| it.event.entity());
+        true
+    }
 }
 
 /// The turn of a clock, and the time on it.
@@ -355,9 +386,24 @@ struct Turn {
 }
 
 impl Turn {
-    /// Reads the time on the clock of this key and age, unless it is gone, or something stops it.
-    fn new(world: &World, clock: (ClockKey, Age), scope: Scope) -> Option<Self> {
-        let table = world.get_resource::<ClockTable>()?;
+    /// Reads the times on clocks. A clock that is gone, or that something stops, has no turn.
+    fn read<'a>(
+        world: &'a World,
+        due: impl Iterator<Item = &'a DueClock>,
+        scope: Scope,
+    ) -> impl Iterator<Item = Option<Self>> {
+        let table = world.get_resource::<ClockTable>();
+        let game = world.get_resource::<Time<Virtual>>();
+        due.map(move |&(_, age, clock)| Self::new(world, table?, game, (clock, age), scope))
+    }
+
+    fn new<'w>(
+        world: &'w World,
+        table: &ClockTable,
+        game: Option<&'w Time<Virtual>>,
+        clock: (ClockKey, Age),
+        scope: Scope,
+    ) -> Option<Self> {
         let (mut stops, mut is_in_game) = (SmallVec::new(), false);
         let component = |entity| {
             stops.push(entity);
@@ -365,7 +411,7 @@ impl Turn {
         };
         let game = || {
             is_in_game = true;
-            world.get_resource()
+            game
         };
         let reading = read_running(table, clock, scope, component, game)?;
         Some(Self {

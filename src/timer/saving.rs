@@ -4,6 +4,8 @@
 mod capture;
 #[cfg(feature = "serialize")]
 mod data;
+#[cfg(feature = "serialize")]
+mod fields;
 pub(super) mod sheet;
 mod state;
 #[cfg(feature = "serialize")]

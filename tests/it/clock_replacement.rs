@@ -215,6 +215,24 @@ fn a_cycle_is_an_error_that_names_the_clocks() {
 }
 
 #[test]
+fn a_clock_that_has_lost_its_parent_can_be_a_parent() {
+    let mut app = app();
+    let gone = spawn_clock(&mut app, Clock::new());
+    let parent = spawn_clock(&mut app, Clock::of(gone));
+    let own = spawn_clock(&mut app, Clock::new());
+    advance_ms(&mut app, 10);
+    app.world_mut().despawn(gone);
+    let missing = ClockError::NoSuchClock(gone.into());
+    assert_eq!(set_parent(&mut app, own, gone), Err(missing));
+    assert_eq!(set_parent(&mut app, own, parent), Ok(()));
+    let cycle = ClockError::Cycle(vec![parent, own]);
+    assert_eq!(set_parent(&mut app, parent, own), Err(cycle));
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&mut app, own).parent(), parent.into());
+    assert_eq!(now(&app, own), ms(10), "it stands still with its parent");
+}
+
+#[test]
 fn a_replacement_with_a_bad_parent_is_a_warning_and_keeps_the_parent() {
     for replace in REPLACEMENTS {
         let mut app = app();

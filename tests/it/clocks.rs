@@ -401,6 +401,72 @@ fn a_disabled_clock_counts_as_paused() {
     assert_eq!(fired_at(&mut app), [("x", 20)]);
 }
 
+/// Clocks with the same components lie together. A group in which nothing was written is not searched.
+#[test]
+fn a_changed_clock_is_found_among_all_others() {
+    #[derive(Component)]
+    struct Marker;
+
+    let mut app = app();
+    app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
+    let plain = [(); 3].map(|()| spawn_clock(&mut app, Clock::new()));
+    let marked = [(); 3].map(|()| app.world_mut().spawn((Clock::new(), Marker)).id());
+    let disabled = app.world_mut().spawn((Clock::new(), Disabled)).id();
+    let clocks: Vec<Entity> = plain.into_iter().chain(marked).chain([disabled]).collect();
+    let mut speeds = vec![1.0; clocks.len()];
+    let mut expected = vec![ms(0); clocks.len()];
+    for step in 0..40_u32 {
+        let nth = step as usize % clocks.len();
+        speeds[nth] = f64::from(step % 5);
+        match step % 3 {
+            0 => clock(&mut app, clocks[nth]).set_speed(speeds[nth]),
+            1 => {
+                // It moves to another group before the next reading.
+                clock(&mut app, clocks[nth]).set_speed(speeds[nth]);
+                let mut entity = app.world_mut().entity_mut(clocks[nth]);
+                match entity.contains::<Marker>() {
+                    true => _ = entity.remove::<Marker>(),
+                    false => _ = entity.insert(Marker),
+                }
+            }
+            _ => {
+                let new = Clock::new().with_speed(speeds[nth]);
+                app.world_mut().entity_mut(clocks[nth]).insert(new);
+            }
+        }
+        advance_ms(&mut app, 10);
+        for (nth, &clock) in clocks.iter().enumerate() {
+            if clock != disabled {
+                expected[nth] += ms(10).mul_f64(speeds[nth]);
+            }
+            assert_eq!(
+                now(&app, clock),
+                expected[nth],
+                "clock {nth} in step {step}"
+            );
+        }
+    }
+    app.world_mut().entity_mut(disabled).remove::<Disabled>();
+    advance_ms(&mut app, 10);
+    let speed = *speeds.last().unwrap();
+    assert_eq!(now(&app, disabled), ms(10).mul_f64(speed));
+}
+
+#[test]
+fn a_clock_hidden_by_nothing_is_found_if_the_game_can_hide_entities() {
+    #[derive(Component)]
+    #[component(storage = "SparseSet")]
+    struct Hidden;
+
+    let mut app = app();
+    app.world_mut().register_disabling_component::<Hidden>();
+    let own = spawn_clock(&mut app, Clock::new());
+    advance_ms(&mut app, 10);
+    clock(&mut app, own).set_speed(3.0);
+    advance_ms(&mut app, 10);
+    assert_eq!(now(&app, own), ms(40));
+}
+
 #[test]
 fn a_timer_rearmed_on_another_clock_during_its_last_firing_stays_armed() {
     let mut app = app();

@@ -691,6 +691,45 @@ fn saving_one_entity_costs_nothing_for_the_others() {
     }
 }
 
+/// Returns the memory that a save of so many timers takes for each, at most at a time.
+#[cfg(feature = "serialize")]
+fn memory_of_a_save(spawn: impl Fn(&mut World, u64)) -> u64 {
+    let timers = 10_000;
+    let mut app = app_with(0, false);
+    (0..timers).for_each(|nth| spawn(app.world_mut(), nth));
+    app.update();
+    let saved = measure(|| {
+        app.world_mut().save_timers().expect("they can be saved");
+    });
+    saved.bytes_max / timers
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_saved_timer_takes_at_most_300_bytes() {
+    let plain = memory_of_a_save(|world, nth| _ = world.spawn(timer(nth)));
+    let owned = memory_of_a_save(|world, nth| {
+        world.spawn_empty().set_timer("key", timer(nth));
+    });
+    assert!(plain <= 300, "a saved timer takes {plain} bytes");
+    assert!(
+        owned <= 450,
+        "a saved timer with an owner and a key takes {owned} bytes"
+    );
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_timer_saved_as_text_takes_at_most_250_bytes() {
+    let timers = 1000;
+    let mut app = app_with(timers, false);
+    app.update();
+    let saved = app.world_mut().save_timers().expect("they can be saved");
+    let text = ron::to_string(&saved).expect("it is plain data");
+    let each = text.len() as u64 / timers;
+    assert!(each <= 250, "a timer takes {each} bytes");
+}
+
 /// Returns the processor time that it takes to copy an entity for which 300 requests wait, in a world in
 /// which so many other entities have keys.
 #[cfg(all(feature = "serialize", feature = "worlds"))]

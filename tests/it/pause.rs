@@ -348,3 +348,22 @@ fn an_armed_timer_that_no_longer_pauses_its_owner_stops_with_it() {
     advance_ms(&mut app, 6);
     assert_eq!(fired_at(&mut app), [("left", 106), ("moved", 106)]);
 }
+
+/// Bevy gives the clone an empty list of pauses.
+#[test]
+fn a_clone_of_a_paused_entity_runs_without_the_pause() {
+    let mut app = app();
+    let enemy = spawn(&mut app, "enemy", Timer::every(ms(10)));
+    app.world_mut().entity_mut(enemy).pause_for(0.1);
+    advance_ms(&mut app, 5);
+    let clone = app.world_mut().entity_mut(enemy).clone_and_spawn();
+    app.world_mut().entity_mut(clone).insert(Tag("clone"));
+    assert!(app.world().get::<PausedBy>(clone).is_none());
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    let fired = fired(&mut app);
+    assert!(
+        !fired.is_empty() && fired.iter().all(|&tag| tag == "clone"),
+        "{fired:?}"
+    );
+}

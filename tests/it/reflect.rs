@@ -286,6 +286,22 @@ fn an_invalid_field_of_a_clock_that_is_not_in_a_world_is_reported_at_insertion()
 }
 
 #[test]
+fn a_replacement_with_an_invalid_speed_keeps_the_speed() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let own = spawn_clock(&mut app, Clock::new().with_speed(2.0));
+    advance_ms(&mut app, 10);
+    let mut value = Clock::of(ClockId::Real);
+    *value.path_mut::<f64>("speed").expect("a field") = -1.0;
+    app.world_mut().entity_mut(own).insert(value);
+    advance_ms(&mut app, 10);
+    assert_eq!(ERRORS.take(), [ClockError::InvalidSpeed(-1.0).to_string()]);
+    let clock = clock(&app, own);
+    assert_eq!((clock.speed(), clock.parent()), (2.0, ClockId::Real));
+    assert_eq!(now(&app, own), ms(40));
+}
+
+#[test]
 fn reading_a_clock_by_reflection_changes_nothing() {
     let mut app = app();
     let own = spawn_clock(&mut app, Clock::new());

@@ -1,6 +1,6 @@
 //! Collecting the timers of a world.
 
-use alloc::{borrow::ToOwned, vec::Vec};
+use alloc::{borrow::ToOwned, boxed::Box, vec::Vec};
 
 use bevy_ecs::{
     archetype::{Archetype, ArchetypeEntity},
@@ -38,6 +38,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     let mut entities: Vec<Entity> = entities.map(ArchetypeEntity::id).chain(finished).collect();
     entities.sort_unstable();
     entities.dedup();
+    collector.entities.reserve_exact(entities.len());
     entities
         .into_iter()
         .for_each(|entity| collector.add(entity));
@@ -148,12 +149,15 @@ impl<'w> Collector<'w> {
         // A timer must find the mark.
         let finished = capture.finished.get(&entity.id());
         let mut parts: Vec<Part> = Vec::new();
-        parts.extend(finished.map(|(_, mark)| Part::Finished(mark.clone())));
+        parts.extend(finished.map(|(_, mark)| Part::Finished(Box::new(mark.clone()))));
         let is_saved =
             |kind| !matches!(kind, Kind::Finished | Kind::MovedRequest | Kind::InTransit);
         for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
             parts.extend(match part {
-                Part::Clock(_) => capture.times.save(entity).map(Part::Clock),
+                Part::Clock(_) => {
+                    let clock = capture.times.save(entity);
+                    clock.map(|clock| Part::Clock(Box::new(clock)))
+                }
                 Part::Timer(_) => capture.save(entity, timer::Kind::Timer).map(Part::Timer),
                 Part::DespawnAfter(_) => {
                     let lifetime = capture.save(entity, timer::Kind::Lifetime);
@@ -191,7 +195,7 @@ impl<'w> Collector<'w> {
         }
         self.entities.push(SavedEntity {
             entity: entity.id(),
-            parts,
+            parts: parts.into_boxed_slice(),
         });
     }
 

@@ -156,7 +156,7 @@ fn load_parts(
         // An observer of an earlier part may have despawned the entity.
         if let Ok(mut target) = world.get_entity_mut(entities[entity]) {
             match part {
-                Part::Clock(clock) => load_clock(&mut target, clock),
+                Part::Clock(clock) => load_clock(&mut target, *clock),
                 part => part.insert(&mut target),
             }
         }

@@ -4,18 +4,20 @@ use core::time::Duration;
 
 use serde::{Serialize, Serializer, ser::Error};
 
-use super::TimerState;
+use super::{TimerState, fields::Fields};
 use crate::{
     clock::{ClockId, saturating_nanos},
     timer::{DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
 };
 
 /// The serialized form of a [`Timer`]. Fields with a default may be omitted.
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(serde::Deserialize)]
 #[serde(rename = "Timer", deny_unknown_fields)]
 pub(in crate::timer) struct TimerData {
     delay: Duration,
+    #[serde(default)]
     interval: Option<Duration>,
+    #[serde(default)]
     times: Option<u32>,
     #[serde(default)]
     clock: Option<ClockId>,
@@ -65,6 +67,25 @@ impl TimerData {
             when_done,
             state,
         }
+    }
+}
+
+impl Serialize for TimerData {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Fields::new(serializer, "Timer", 12)?;
+        fields.required("delay", &self.delay)?;
+        fields.add("interval", &self.interval)?;
+        fields.add("times", &self.times)?;
+        fields.add("clock", &self.clock)?;
+        fields.add("missed_ticks", &self.missed_ticks)?;
+        fields.add("since", &self.since)?;
+        fields.add("jitter", &self.jitter)?;
+        fields.add("interval_span", &self.interval_span)?;
+        fields.add("slack", &self.slack)?;
+        fields.add("priority", &self.priority)?;
+        fields.add("when_done", &self.when_done)?;
+        fields.add("state", &self.state)?;
+        fields.end()
     }
 }
 

@@ -6,6 +6,8 @@ use core::num::{NonZeroU32, NonZeroU64};
 use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(feature = "serialize")]
+use super::fields::Fields;
 use crate::{
     clock::{ClockId, Reading},
     queue::NEVER,
@@ -32,28 +34,52 @@ pub(crate) enum TimerState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serialize",
-    derive(serde::Serialize, serde::Deserialize),
+    derive(serde::Deserialize),
     serde(deny_unknown_fields)
 )]
 pub(crate) struct Progress {
     /// The place among equal deadlines on the clock.
     pub(in crate::timer) sequence: u64,
+    #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) clock: ClockId,
     /// The time that the clock shows.
     pub(super) now: u64,
     /// The time until the deadline, or [`NEVER`].
     pub(super) remaining: u64,
     /// The time since a deadline that has passed, because the timer was paused or its clock stopped.
+    #[cfg_attr(feature = "serialize", serde(default))]
     pub(super) lateness: u64,
     /// The length of the whole wait.
     pub(super) wait: u64,
     /// The number of firings.
+    #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) count: u64,
     /// The number of firings left, or `None` if the timer fires forever.
+    #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) left: Option<NonZeroU32>,
     /// The current interval in nanoseconds.
+    #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) interval: Option<NonZeroU64>,
+    #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) random: Option<RandomInterval>,
+}
+
+#[cfg(feature = "serialize")]
+impl serde::Serialize for Progress {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Fields::new(serializer, "Progress", 10)?;
+        fields.required("sequence", &self.sequence)?;
+        fields.add("clock", &self.clock)?;
+        fields.required("now", &self.now)?;
+        fields.required("remaining", &self.remaining)?;
+        fields.add("lateness", &self.lateness)?;
+        fields.required("wait", &self.wait)?;
+        fields.add("count", &self.count)?;
+        fields.add("left", &self.left)?;
+        fields.add("interval", &self.interval)?;
+        fields.add("random", &self.random)?;
+        fields.end()
+    }
 }
 
 impl TimerState {

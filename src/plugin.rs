@@ -265,9 +265,9 @@ impl Plugin for DuePlugin {
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
         // An entity that despawns takes these along, in the order in which they were registered.
-        world.register_component::<SpeedModifiers>();
         world.register_component::<PausedBy>();
         world.register_component::<Owned>();
+        world.register_component::<SpeedModifiers>();
         let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
         let lines = TimerLines::new(world, self.delay_seed, self.burst_limit);
         let updates = UpdateRosters::new(world);

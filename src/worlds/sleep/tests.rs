@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Clock, ClocksMut, DuePlugin, Paused, Timer, TimerFired, UpdateComponent,
+    Clock, ClocksMut, DuePlugin, OwnedBy, Paused, Timer, TimerFired, UpdateComponent,
     message::{Delivery, MessageComponent, MessageEntityCommandsExt, MessageWorldExt},
     moving::MoveWorldExt,
 };
@@ -71,11 +71,13 @@ fn a_new_timer_has_one_frame_and_then_waits_for_its_deadline() {
 }
 
 #[test]
-fn a_finished_or_cancelled_timer_has_one_frame_more() {
+fn the_end_of_an_owned_timer_or_a_cancellation_takes_one_frame_more() {
     let mut app = app();
     app.world_mut().spawn(Timer::after(ms(10)));
-    let other = app.world_mut().spawn(Timer::after(ms(50))).id();
-    assert_eq!(wait_after_frame(&mut app), ZERO, "to clean up");
+    let other = app.world_mut().spawn(Timer::after(ms(60))).id();
+    app.world_mut().spawn((Timer::after(ms(20)), OwnedBy(other)));
+    assert_eq!(wait_after_frame(&mut app), Some(ms(10)), "nothing is left");
+    assert_eq!(wait_after_frame(&mut app), ZERO, "to despawn the entity");
     assert_eq!(wait_after_frame(&mut app), Some(ms(30)));
     app.world_mut().despawn(other);
     assert_eq!(wait(&mut app), ZERO, "to write that it was cancelled");
@@ -122,15 +124,16 @@ fn a_timer_of_the_fixed_clock_waits_for_a_step() {
     let mut app = app();
     advance(&mut app, ms(50));
     // Two steps have run, and 10 ms are left over.
-    app.world_mut()
-        .spawn(Timer::after(ms(30)).on(ClockId::Fixed));
+    let owner = app.world_mut().spawn_empty().id();
+    let timer = Timer::after(ms(30)).on(ClockId::Fixed);
+    app.world_mut().spawn((timer, OwnedBy(owner)));
     assert_eq!(
         wait_after_frame(&mut app),
         Some(ms(20)),
         "two steps, one of which has run"
     );
     advance(&mut app, ms(20));
-    assert_eq!(wait(&mut app), Some(ms(20)), "to clean up in a step");
+    assert_eq!(wait(&mut app), Some(ms(20)), "to despawn the entity in a step");
     advance(&mut app, ms(20));
     assert_eq!(wait(&mut app), None);
 }

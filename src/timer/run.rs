@@ -218,22 +218,17 @@ impl Run {
             }
             let mut fired = None;
             let mut firing = params.get_mut(world)?;
-            let mut goes_on = false;
             while let (Some(turn), Some(&(.., clock)), None) = (turns.last(), due.first(), &fired) {
                 let runs = turn.as_ref().is_some_and(|turn| {
                     let next = |line: &mut FiringLine| line.fire(turn, &self);
                     firing.pop(turn, self.scope, next, is_observed, &mut fired)
                 });
-                let line = firing.lines.get_mut(clock);
-                let first_look = line.as_ref().and_then(|line| line.queue.first_look());
-                let now = turn.as_ref().map_or(0, |turn| turn.reading.now);
-                goes_on = fired.is_some() && first_look.is_some_and(|look| look <= now);
-                if goes_on {
+                if fired.is_some() {
                     break;
                 }
-                // What the handlers arm waits for the next run.
-                ended.extend(runs.then_some((clock, first_look)));
-                if let Some(line) = line {
+                if let Some(line) = firing.lines.get_mut(clock) {
+                    // What the handlers arm waits for the next run.
+                    ended.extend(runs.then(|| (clock, line.queue.first_look())));
                     line.end_bursts();
                 }
                 turns.pop();
@@ -246,7 +241,7 @@ impl Run {
                 handle(world, fired, self.cadence, is_observed);
                 is_observed = is_observed || self::is_observed(world);
                 // The handler may have stopped other clocks, or let them run again.
-                let current = turns.pop().filter(|_| goes_on);
+                let current = turns.pop();
                 turns.clear();
                 turns.extend(current);
                 ahead = 1;

@@ -75,7 +75,8 @@ fn the_end_of_an_owned_timer_or_a_cancellation_takes_one_frame_more() {
     let mut app = app();
     app.world_mut().spawn(Timer::after(ms(10)));
     let other = app.world_mut().spawn(Timer::after(ms(60))).id();
-    app.world_mut().spawn((Timer::after(ms(20)), OwnedBy(other)));
+    app.world_mut()
+        .spawn((Timer::after(ms(20)), OwnedBy(other)));
     assert_eq!(wait_after_frame(&mut app), Some(ms(10)), "nothing is left");
     assert_eq!(wait_after_frame(&mut app), ZERO, "to despawn the entity");
     assert_eq!(wait_after_frame(&mut app), Some(ms(30)));
@@ -133,7 +134,11 @@ fn a_timer_of_the_fixed_clock_waits_for_a_step() {
         "two steps, one of which has run"
     );
     advance(&mut app, ms(20));
-    assert_eq!(wait(&mut app), Some(ms(20)), "to despawn the entity in a step");
+    assert_eq!(
+        wait(&mut app),
+        Some(ms(20)),
+        "to despawn the entity in a step"
+    );
     advance(&mut app, ms(20));
     assert_eq!(wait(&mut app), None);
 }

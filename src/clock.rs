@@ -117,8 +117,8 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 ///
 /// # Time complexity
 ///
-/// A clock costs a few nanoseconds per reading as long as it does not change, no matter how many timers are on
-/// it. A change is *O*(*n*) in the number of clocks below it. To read a clock is *O*(*d*) in the number of
+/// A reading looks at clocks only if one of them was written since the last reading, and then takes a few
+/// nanoseconds per clock, no matter how many timers are on it. A change is *O*(*n*) in the number of clocks below it. To read a clock is *O*(*d*) in the number of
 /// clocks above it.
 ///
 /// # Examples

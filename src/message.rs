@@ -48,7 +48,7 @@ pub(crate) use {
     component::follow,
     deliver::deliver_messages,
     directory::{Directory, MovedRequest},
-    followers::Followers,
+    followers::{Followers, on_enable_follower},
     mailbag::Mailbag,
     request::{OpenRequest, add_time_out_handler, set_timed_out, timed_out},
     sender::Inbox,

@@ -14,7 +14,7 @@ use crate::{
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, add_time_out_handler, deliver_messages,
-        follow,
+        follow, on_enable_follower,
     },
     missing_plugin::NothingToReport,
     owner::Owned,
@@ -312,6 +312,7 @@ fn add_observers(world: &mut World) {
     add(world, on_pause);
     add(world, on_pauses);
     add(world, on_resume);
+    add(world, on_enable_follower);
 }
 
 /// Registers the events of timers. Bevy takes a lock to look for an event that is not registered.

@@ -83,8 +83,7 @@ use crate::{
 /// # Time complexity
 ///
 /// With *f* followers of a message: *O*(1) to send it to one entity, *O*(log *f*) to one in turn,
-/// *O*(*f*) to all. Delivery in turn also skips each disabled follower, once per frame. One that is
-/// enabled during the delivery takes its turns from the next frame on.
+/// *O*(*f*) to all. Delivery in turn also skips each disabled follower, once per frame.
 /// Other entities cost nothing, and the message is never cloned.
 ///
 /// # Examples

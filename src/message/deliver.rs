@@ -41,6 +41,7 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     if world.resource::<Mailbag>().is_idle() && !written::is_waiting(world) {
         return Ok(());
     }
+    // Components of a game may also disable entities, unnoticed.
     world.resource_mut::<Followers>().retry_disabled();
     release_lost(world);
     let mut mailbag = world.resource_mut::<Mailbag>();

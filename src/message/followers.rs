@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::any::Any;
 
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
 use bevy_platform::{collections::HashMap, hash::NoOpHash};
 use smallvec::SmallVec;
 
@@ -24,6 +24,8 @@ pub(crate) struct Followers {
     pub(super) by_topic: HashMap<Topic, Following, NoOpHash>,
     /// The number of the next follower. Numbers rise with the order of joining.
     next: u64,
+    /// Changes whenever a disabled follower may have been enabled.
+    enabled: u64,
     /// The types that Bevy's writers write, in the order in which they were first followed.
     pub(super) written: Vec<Written>,
     /// The entity whose component is being removed or replaced, and the topics of that component.
@@ -41,9 +43,10 @@ pub(super) struct Following {
     likely: usize,
     /// Followers with a lower number have had their turn.
     turn: u64,
-    /// By turn, the number of the first follower that could be called in this run, if disabled followers come
-    /// before.
+    /// By turn, the number of the first follower that could be called, if disabled followers come before.
     takers: HashMap<u64, u64>,
+    /// The state of [`Followers::enabled`] for which the takers are right.
+    valid_for: u64,
 }
 
 /// An entity that follows a topic. It holds a clone of the callback, so that a message does not look
@@ -199,7 +202,12 @@ impl Followers {
     /// Returns the followers of a topic, if there are any.
     #[inline]
     pub(super) fn of(&mut self, topic: Topic) -> Option<&mut Following> {
-        self.by_topic.get_mut(&topic)
+        let following = self.by_topic.get_mut(&topic)?;
+        if following.valid_for != self.enabled {
+            following.valid_for = self.enabled;
+            following.takers.clear();
+        }
+        Some(following)
     }
 
     /// Returns `true` if an entity follows this topic.
@@ -258,9 +266,15 @@ impl Followers {
     }
 
     /// Lets messages in turn try disabled followers again.
-    pub(super) fn retry_disabled(&mut self) {
-        let following = self.by_topic.values_mut();
-        following.for_each(|following| following.takers.clear());
+    pub(crate) fn retry_disabled(&mut self) {
+        self.enabled += 1;
+    }
+}
+
+/// Notices that a follower may have been enabled.
+pub(crate) fn on_enable_follower(_: On<Remove<Disabled>>, followers: Option<ResMut<Followers>>) {
+    if let Some(mut followers) = followers {
+        followers.retry_disabled();
     }
 }
 
@@ -270,7 +284,6 @@ mod tests {
     use std::prelude::rust_2024::*;
 
     use bevy_app::App;
-    use bevy_ecs::entity_disabling::Disabled;
     use bevy_time::TimePlugin;
 
     use super::*;

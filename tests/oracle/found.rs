@@ -594,3 +594,36 @@ fn a_timer_resumed_by_a_pause_that_loses_its_clock_fires_in_the_next_run() {
         Frame(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_delivery_without_messages_does_not_show_counts() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Update(0, 0, None),
+        Frame(0, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
+        Reload(0, then(&[])),
+        Follow(0, Topics(31)),
+        ForwardToNext(Fixed, then(&[&[Update(3, 0, None), Update(0, 0, None)]])),
+        Send(One(1), Packet0),
+        Move(1, 0, 0, then(&[&[], &[Send(InTurn, Packet0)], &[Panic]])),
+        Revive(0, 0, then(&[&[]])),
+    ]);
+}
+
+#[test]
+fn mail_of_a_move_comes_before_a_message_that_a_panic_broke_off() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Follow(2, Topics(29)),
+        Spawn(0),
+        Send(All, Packet0),
+        Frame(0, then(&[&[Update(6, 0, None)]])),
+        Write,
+        Send(One(2), Packet0),
+        Update(0, 0, None),
+        Spawn(0),
+        Frame(0, then(&[&[Follow(7, Topics(31))], &[], &[Follow(3, Topics(31))], &[Ask(2, InTurn, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })], &[PauseUpdates(Some(0))], &[Ask(6, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Frame(0, then(&[&[], &[Follow(6, Topics(31))], &[], &[Panic]])),
+        Move(6, 0, 0, then(&[])),
+    ]);
+}

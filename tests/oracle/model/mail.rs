@@ -13,15 +13,14 @@ use crate::{
 pub(super) struct Mail {
     /// The number of messages ever sent.
     pub(super) serial: u64,
-    /// The messages of this delivery, and the messages that were sent since it began.
+    /// The messages of this delivery, or those that it left when a callback panicked, and the messages that
+    /// were sent since it began.
     pub(super) released: VecDeque<Letter>,
     pub(super) sent: VecDeque<Letter>,
     /// Replies that wait for an entity that is disabled.
     pub(super) held: Vec<Letter>,
     /// Those to entities in transit.
     pub(super) transit: Vec<Hold>,
-    /// The one that was being delivered when a callback panicked.
-    pub(super) broken_off: Option<Letter>,
     /// The component whose turn it is, by topic.
     pub(super) turns: [u64; TOPICS],
     pub(super) written: Written,

@@ -12,15 +12,14 @@ use crate::{
 };
 
 impl Model {
-    /// Held messages come first, then one that a panic has broken off, then the others in the order
-    /// of sending. Messages from Bevy's writers come last.
+    /// Held messages come first, then the others in the order of sending. Messages from Bevy's writers come
+    /// last.
     pub(super) fn deliver(&mut self) -> Flow {
         if let Some(request) = self.mail.completed.take() {
             self.despawn(request);
         }
         self.release_lost();
         let mut released: VecDeque<Letter> = self.mail.held.drain(..).collect();
-        released.extend(self.mail.broken_off.take());
         released.append(&mut self.mail.released);
         released.append(&mut self.mail.sent);
         let has_mail = !released.is_empty();
@@ -144,7 +143,7 @@ impl Model {
         let called = self.call_all(&mut round, &letter);
         if called.is_err() {
             letter.to = Whom::All(Some(round));
-            self.mail.broken_off = Some(letter);
+            self.mail.released.push_front(letter);
             return called;
         }
         if !round.is_heard {

@@ -246,6 +246,16 @@ impl Cluster {
         self.world(nth).get::<Ledger>(entity).unwrap().clone()
     }
 
+    /// Returns the ledgers of the entities with the keys 1, 2, .., unless one is on its way.
+    pub(crate) fn ledgers(&mut self, entities: u64) -> Option<Vec<Ledger>> {
+        let mut keys = (1..=entities).map(StableKey);
+        keys.try_fold(Vec::new(), |mut ledgers, key| {
+            self.find(key)?;
+            ledgers.push(self.ledger(key));
+            Some(ledgers)
+        })
+    }
+
     pub(crate) fn spawn(&mut self, nth: usize, key: StableKey, bundle: impl Bundle) -> Entity {
         self.world(nth)
             .spawn((key, Ledger::default(), ears(), bundle))

@@ -1,7 +1,7 @@
 //! Measures how costs grow: the same work with n and with 10 n of something.
 //!
 //! ```text
-//! cargo bench --bench growth -- [--quick]
+//! cargo bench -p bevy_due_benches --bench growth -- [--quick]
 //! ```
 //!
 //! Prints CSV: `work,n,time_ns,ten_times_ns,ratio`. Both sizes take turns, and each time is the

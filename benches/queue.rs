@@ -1,7 +1,7 @@
 //! Measures the queue alone, at several sizes.
 //!
 //! ```text
-//! cargo bench --bench queue
+//! cargo bench -p bevy_due_benches --bench queue
 //! ```
 
 #![allow(missing_docs, reason = "criterion's macros")]

@@ -1,7 +1,7 @@
 //! Measures what slack and a budget do to the frames of a thousand AIs.
 //!
 //! ```text
-//! cargo bench --bench spread -- [--chart FILE]
+//! cargo bench -p bevy_due_benches --bench spread -- [--chart FILE]
 //! ```
 //!
 //! The AIs are spawned together. Each thinks every second, for 20 µs. Prints CSV:

@@ -1,7 +1,7 @@
 //! Compares this crate with other designs on the same work.
 //!
 //! ```text
-//! cargo bench --features worlds --bench compare -- [--quick] [--chart FILE] [TEXT]
+//! cargo bench -p bevy_due_benches --bench compare -- [--quick] [--chart FILE] [TEXT]
 //! ```
 //!
 //! `--quick` runs fewer frames and fewer turns. `--chart FILE` also draws a chart of frame times. With
@@ -119,7 +119,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--chart" => chart = Some(arguments.next().ok_or("--chart needs a path")?),
             // Cargo passes this to every bench.
             "--bench" => {}
-            // `cargo bench -- --test` passes this to every bench.
+            // `cargo bench -p bevy_due_benches -- --test` passes this to every bench.
             "--test" => effort = TEST,
             unknown if unknown.starts_with("--") => {
                 let error =

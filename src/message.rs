@@ -52,7 +52,7 @@ pub(crate) use {
     mailbag::Mailbag,
     request::{OpenRequest, add_time_out_handler, set_timed_out, timed_out},
     sender::Inbox,
-    transit::is_held,
+    transit::{is_held, on_end_transit},
 };
 #[cfg(feature = "worlds")]
 pub(crate) use {

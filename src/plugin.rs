@@ -14,7 +14,7 @@ use crate::{
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, add_time_out_handler, deliver_messages,
-        follow, on_enable_follower,
+        follow, on_enable_follower, on_end_transit,
     },
     missing_plugin::NothingToReport,
     owner::Owned,
@@ -313,6 +313,7 @@ fn add_observers(world: &mut World) {
     add(world, on_pauses);
     add(world, on_resume);
     add(world, on_enable_follower);
+    add(world, on_end_transit);
 }
 
 /// Registers the events of timers. Bevy takes a lock to look for an event that is not registered.

@@ -1,6 +1,6 @@
 //! Holding the letters to entities in transit, and releasing them when the move has ended.
 
-use alloc::vec::Vec;
+use alloc::{collections::VecDeque, vec::Vec};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
@@ -23,6 +23,8 @@ pub(super) struct Kept {
     transit: EntityHashMap<HeldLetters>,
     /// The number of these letters.
     letters: usize,
+    /// Entities whose holds have begun or may have to end since the last look at them.
+    to_check: VecDeque<Entity>,
 }
 
 impl Kept {
@@ -80,6 +82,8 @@ impl Kept {
         let before = self.remove(root);
         self.letters += held.len();
         self.transit.insert(root, held);
+        // A panic may keep the mark from the entity.
+        self.to_check.push_back(root);
         before
     }
 
@@ -278,32 +282,47 @@ pub(crate) fn is_held(world: &World, entity: Entity) -> bool {
     held.is_some_and(|held| held.names.values().any(|&member| member == entity))
 }
 
+/// Notes that the move of an entity may have ended.
+pub(crate) fn on_end_transit(ended: On<Remove<InTransit>>, mailbag: Option<ResMut<Mailbag>>) {
+    let entity = ended.entity;
+    if let Some(mut mailbag) = mailbag
+        && mailbag.kept.transit.contains_key(&entity)
+    {
+        mailbag.kept.to_check.push_back(entity);
+    }
+}
+
 /// Ends the holds of entities that are no longer in transit: their move has ended, they have despawned, or
 /// a restore or the game has removed their mark. The letters are released before all others.
 ///
 /// An observer of a mark may export the entity again, and begin another hold. If it panics, the next run
 /// ends this one.
 pub(crate) fn release_lost(world: &mut World) {
-    let is_lost = |world: &World, root| world.get::<InTransit>(root).is_none();
-    let held = world.resource::<Mailbag>().kept.in_transit();
-    let lost = held.filter(|&(root, _)| is_lost(world, root));
-    let lost = lost.map(|(root, held)| (root, held.names.values().copied().collect()));
-    let lost: Vec<(Entity, Vec<Entity>)> = lost.collect();
-    for (root, members) in lost {
-        for member in members {
-            let mark = world.get::<InTransit>(member);
-            if is_lost(world, root) && mark.is_some_and(|mark| mark.root == root) {
-                world.entity_mut(member).remove::<InTransit>();
-            }
-        }
-        if !is_lost(world, root) {
-            continue;
-        }
-        // Messages in turn may go to the entity again.
-        world.resource_mut::<Followers>().retry_disabled();
+    while let Some(&root) = world.resource::<Mailbag>().kept.to_check.front() {
+        end_hold(world, root);
         let mut mailbag = world.resource_mut::<Mailbag>();
-        if let Some(held) = mailbag.kept.remove(root) {
-            mailbag.queue.put_first(held.into_queue());
+        mailbag.kept.to_check.pop_front();
+    }
+}
+
+/// Ends the hold of an entity, unless it is in transit.
+fn end_hold(world: &mut World, root: Entity) {
+    let is_lost = |world: &World| world.get::<InTransit>(root).is_none();
+    let held = HeldLetters::of(world, root).map(|held| held.names.values().copied());
+    let members: Vec<Entity> = held.into_iter().flatten().collect();
+    for member in members {
+        let mark = world.get::<InTransit>(member);
+        if is_lost(world) && mark.is_some_and(|mark| mark.root == root) {
+            world.entity_mut(member).remove::<InTransit>();
         }
+    }
+    if !is_lost(world) {
+        return;
+    }
+    // Messages in turn may go to the entity again.
+    world.resource_mut::<Followers>().retry_disabled();
+    let mut mailbag = world.resource_mut::<Mailbag>();
+    if let Some(held) = mailbag.kept.remove(root) {
+        mailbag.queue.put_first(held.into_queue());
     }
 }

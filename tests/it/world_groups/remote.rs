@@ -381,11 +381,12 @@ fn a_full_world_elsewhere_tells_when_it_has_room() {
         ..DuePlugin::default()
     };
     far.add_plugins((TimePlugin, small));
+    record::<PeerChanged>(&mut far);
     there.add("ears", &mut far);
     let _wire = Wire::connect(&here, &there);
     wait_for_worlds(&here, "ears", 1);
-    // The news that the other process has come.
-    far.update();
+    // The news that the other process has come takes room, too.
+    receive::<PeerChanged>(&mut far);
     for nth in 0..3 {
         app.world_mut()
             .commands()

@@ -22,8 +22,9 @@
 //! - **Refusals come back.** A world learns of each parcel that another process refuses, with the same
 //!   [`Refused`](crate::worlds::Refused) and `NoAnswer` as in one process. [`HasRoom`] tells when a full group has
 //!   room again.
-//! - **Nothing waits.** A world that sends never waits for a link, and no lock is held while code of a link
-//!   runs.
+//! - **No world waits for a link.** A world never waits for the code of a link, and no lock is held while that
+//!   code runs. While the keys of a process that has joined or gone are taken over, all sends of this process
+//!   wait: with ten million keys, for up to a quarter of a second.
 //!
 //! The package `bevy_due_ownership` adds entities that survive a crash and move between processes exactly
 //! once. `docs/across_processes.md` in the repository has all promises across processes in one table.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     journal::Place,
-    zone::{ZoneState, with_zone},
+    zone::{ZoneState, report, with_zone},
 };
 
 /// A store outside of the shards that decides which zone owns an entity.
@@ -22,7 +22,8 @@ use crate::{
 /// lost with its disk, so [`Shard::reclaim`](crate::Shard::reclaim) takes back only what nobody else has.
 ///
 /// The calls may wait. They run on a thread of their own, and are repeated while the store is
-/// [unreachable](ChangeError::Unreachable). Entities that are to move act on in their old zone meanwhile.
+/// [unreachable](ChangeError::Unreachable), of which the error handler of the world hears once for each call.
+/// Entities that are to move act on in their old zone meanwhile.
 pub trait OwnerStore: Send + 'static {
     /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. The change must be durable
     /// when this returns. If it was made before, this succeeds again.
@@ -109,7 +110,7 @@ impl Referee {
         Ok(Self(ask))
     }
 
-    /// Asks until the store answers, and tells the zone.
+    /// Asks until the store answers, and tells the zone. The first error is reported.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         world: MessageSender,
@@ -117,12 +118,20 @@ impl Referee {
         answer: impl FnOnce(&mut ZoneState, &mut World, T) + Send + 'static,
     ) {
         let question = move |store: &mut dyn OwnerStore| {
+            let mut is_reported = false;
             while !world.is_closed() {
-                if let Ok(found) = question(store) {
-                    tell(&world, move |world| {
-                        with_zone(world, |zone, world| answer(zone, world, found));
-                    });
-                    return;
+                match question(store) {
+                    Ok(found) => {
+                        tell(&world, move |world| {
+                            with_zone(world, |zone, world| answer(zone, world, found));
+                        });
+                        return;
+                    }
+                    Err(error) if !is_reported => {
+                        is_reported = true;
+                        tell(&world, move |world| report(world, error.clone()));
+                    }
+                    Err(_) => {}
                 }
                 thread::sleep(ASK_AGAIN);
             }

@@ -37,6 +37,7 @@ use crate::{
     waiting::Waiting,
     wire::Message,
 };
+pub(crate) use arrive::report;
 use leave::Departure;
 pub(crate) use open::open;
 use store::Storage;

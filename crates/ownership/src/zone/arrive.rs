@@ -49,7 +49,7 @@ pub(super) fn bring_in(
 }
 
 /// Reports what nobody can handle here.
-pub(super) fn report(world: &World, error: impl Into<BevyError>) {
+pub(crate) fn report(world: &World, error: impl Into<BevyError>) {
     let name = DebugName::type_name::<Zone>();
     let error = error
         .into()

@@ -5,7 +5,7 @@ use core::{fmt, iter};
 use bevy_due::{OwnedBy, message::MessageWorldExt, rollback::RollbackWorldExt, worlds::StableKey};
 use bevy_ecs::prelude::*;
 
-use super::{Owned, State, ZoneState, arrive::report, hand_back};
+use super::{Owned, State, ZoneState, hand_back, report};
 use crate::{
     noted::{Letter, Noted},
     outbox::Outbox,

@@ -13,7 +13,7 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{State, Zone, ZoneState, arrive::report};
+use super::{State, Zone, ZoneState, report};
 use crate::{
     committer::{Frame, SubmitError, Submitter},
     components,

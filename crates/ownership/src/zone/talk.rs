@@ -9,7 +9,7 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{ZoneState, arrive::report, now, open::Arrivals, with_zone};
+use super::{ZoneState, now, open::Arrivals, report, with_zone};
 use crate::{
     crash_point::{crash_point, crash_point_after_commit},
     item::Item,

@@ -7,6 +7,7 @@ use std::{
 
 use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Place, Unreachable};
+use bevy_ecs::error::{BevyError, FallbackErrorHandler};
 
 use crate::{cluster::Cluster, random::Random};
 
@@ -142,4 +143,21 @@ fn a_journal_that_others_have_given_up_keeps_what_it_owns() {
         cluster.update();
     }
     assert_eq!(cluster.find(HERO), Some(2));
+}
+
+#[test]
+fn a_store_that_cannot_be_reached_is_reported() {
+    static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    // It loses every fifth question or answer.
+    let mut cluster = Cluster::with_store(1, Some(MemoryStore::new(4)));
+    let note = |error: BevyError, _| ERRORS.lock().unwrap().push(error.to_string());
+    cluster.world(0).insert_resource(FallbackErrorHandler(note));
+    for key in 0..30 {
+        cluster.spawn(0, StableKey(key), ());
+    }
+    let text = "the store of owners can't be reached: lost";
+    cluster.run_until("an error", |_| {
+        let errors = ERRORS.lock().unwrap();
+        errors.iter().any(|error| error.contains(text))
+    });
 }

@@ -137,6 +137,8 @@ fn any_pause_op() -> BoxedStrategy<Op> {
         3 => (any_slot(), any_mostly(false)).prop_map(|(slot, is)| Op::Disable(slot, is)),
         2 => (any_slot(), any_span()).prop_map(|(slot, span)| Op::PauseFor(slot, span)),
         1 => any_slot().prop_map(Op::EndPause),
+        2 => any_pair().prop_map(|(slot, target)| Op::Pauses(slot, Some(target))),
+        1 => any_slot().prop_map(|slot| Op::Pauses(slot, None)),
         1 => prop::bool::weighted(0.2).prop_map(Op::PauseGame),
     ]
     .boxed()

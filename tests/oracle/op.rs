@@ -56,6 +56,8 @@ pub(crate) enum Op {
     PauseFor(Slot, u64),
     /// Despawns the oldest pause of the entity.
     EndPause(Slot),
+    /// Inserts `Pauses` with the entity in the second slot, or removes it.
+    Pauses(Slot, Option<Slot>),
     /// Inserts or removes `OnClock`.
     On(Slot, Option<At>),
     /// Inserts a `Clock` with this parent and speed.

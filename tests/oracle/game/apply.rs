@@ -126,6 +126,12 @@ impl Player<'_> {
                     self.world.despawn(pause);
                 }
             }
+            Op::Pauses(slot, Some(target)) => {
+                if let Some(target) = self.at(target) {
+                    self.change(slot, |entity| _ = entity.insert(Pauses(target)));
+                }
+            }
+            Op::Pauses(slot, None) => self.change(slot, |entity| _ = entity.remove::<Pauses>()),
             Op::Hold(slot, true) => self.change(slot, |entity| _ = entity.insert(Held)),
             Op::Hold(slot, false) => self.change(slot, |entity| _ = entity.remove::<Held>()),
             Op::Condition(condition) => self.world.insert_resource(Condition(condition)),

@@ -84,6 +84,14 @@ impl Model {
                     model.despawn(pause);
                 }
             }),
+            Op::Pauses(slot, target) => {
+                let target = target.map(|target| self.at(target));
+                self.on(slot, |model, id| match target {
+                    None => model.end_pause(id),
+                    Some(None) => {}
+                    Some(Some(target)) => model.set_pauses(id, target),
+                });
+            }
             Op::On(slot, at) => {
                 let on = at.map(|at| self.named(at));
                 self.on(slot, |model, id| model.entities[id].on = on);

@@ -23,9 +23,16 @@ impl Model {
         let clock = self.clock_of(target, None);
         let pause = self.spawn();
         self.entities[pause].on = Some(clock);
+        self.insert_life(pause, span);
+        self.set_pauses(pause, target);
+    }
+
+    /// Lets an entity pause another one, in place of the one that it paused before.
+    pub(super) fn set_pauses(&mut self, pause: Id, target: Id) {
+        self.end_pause(pause);
         self.entities[pause].pauses = Some(target);
         self.entities[target].paused_by.push(pause);
-        self.insert_life(pause, span);
+        self.update_pause(pause);
         self.update_pauses(target);
     }
 
@@ -33,6 +40,7 @@ impl Model {
     pub(super) fn end_pause(&mut self, pause: Id) {
         if let Some(target) = self.entities[pause].pauses.take() {
             self.entities[target].paused_by.retain(|&it| it != pause);
+            self.update_pause(pause);
             self.update_pauses(target);
         }
     }

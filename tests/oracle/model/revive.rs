@@ -129,6 +129,11 @@ impl Model {
             }
         }
         self.entities[id] = entity;
+        if let Some(target) = self.entities[id].pauses
+            && !self.entities[target].paused_by.contains(&id)
+        {
+            self.set_pauses(id, target);
+        }
         if let Some((clock, _)) = self.entities[id].modifies {
             let factor = self.entities[id].modifies;
             let modifiers = &mut self.entities[clock].modifiers;

@@ -56,6 +56,8 @@ impl Model {
                 entity.exists && (is_stopped || !entity.paused_by.is_empty())
             })
         };
-        pauses(id) || pauses(self.owner_of(id))
+        let owner = self.owner_of(id);
+        // The end of a pause runs while its owner is paused.
+        pauses(id) || self.entities[id].pauses != Some(owner) && pauses(owner)
     }
 }

@@ -77,7 +77,7 @@ const EACH_FRAME: [&str; 9] = [
 const FIRST_FRAMES: u64 = 25;
 
 /// How long a process may take to reach a crash point.
-const REACH: Duration = Duration::from_secs(15);
+const REACH: Duration = Duration::from_secs(40);
 /// How long everything on its way may take to arrive.
 const REST: Duration = Duration::from_secs(60);
 

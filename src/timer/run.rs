@@ -212,9 +212,14 @@ impl Run {
         let mut ahead = 1;
         while !due.is_empty() {
             if !matches!(turns.last(), Some(Some(turn)) if turn.is_current()) {
+                let begun = turns.pop().flatten();
                 turns.clear();
                 let next = due.iter().take(ahead).rev();
                 turns.extend(Turn::read(world, next, self.scope));
+                if let (Some(begun), Some(Some(turn))) = (begun, turns.last_mut()) {
+                    // What became due while a handler read the clocks waits for the next run.
+                    turn.reading.now = turn.reading.now.min(begun.reading.now);
+                }
             }
             let mut fired = None;
             let mut firing = params.get_mut(world)?;

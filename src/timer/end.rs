@@ -30,12 +30,14 @@ use crate::{
 pub(super) struct EndedTimers {
     /// By the run that cleans them up: that of a cadence, or whichever comes first.
     ended: [DoubleBuffer<Ended>; 3],
-    /// The entity whose lifetime ends now. If a handler panics meanwhile, the next run ends it.
-    pub(super) ending: Option<Entity>,
 }
 
 /// The ends that the next run of either cadence cleans up.
 const ANY_RUN: usize = 2;
+
+fn index(ends_in: Option<Cadence>) -> usize {
+    ends_in.map_or(ANY_RUN, |cadence| cadence as usize)
+}
 
 /// An entity whose timer or lifetime has finished.
 #[derive(Clone, Copy, Debug)]
@@ -67,20 +69,13 @@ impl EndedTimers {
     /// Returns `true` if a run of this cadence has nothing to clean up.
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
         let mut ends = [cadence as usize, ANY_RUN].into_iter();
-        self.ending.is_none() && ends.all(|ends_in| self.ended[ends_in].pending().next().is_none())
+        ends.all(|ends_in| self.ended[ends_in].pending().next().is_none())
     }
 
     /// Releases the ends of the previous run.
     pub(super) fn swap(&mut self, cadence: Cadence) {
         self.ended[cadence as usize].swap();
         self.ended[ANY_RUN].swap();
-    }
-
-    /// Lets the next run end the lifetime whose end a panic has interrupted, if there is one.
-    pub(super) fn retry(&mut self) {
-        if let Some(entity) = self.ending.take() {
-            self.push(None, Ended::lifetime(entity));
-        }
     }
 
     /// Takes the next released end.
@@ -91,16 +86,13 @@ impl EndedTimers {
 
     /// Adds an end for the next run of a cadence, or for whichever run comes first.
     pub(super) fn push(&mut self, ends_in: impl Into<Option<Cadence>>, ended: Ended) {
-        let ends_in = ends_in.into().map_or(ANY_RUN, |cadence| cadence as usize);
-        self.ended[ends_in].push(ended);
+        self.ended[index(ends_in.into())].push(ended);
     }
 
     /// Returns all ends, with the index of the run that cleans them up.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Ended)> {
         let ends = self.ended.iter().enumerate();
-        let ends = ends.flat_map(|(ends_in, ended)| ended.pending().map(move |&it| (ends_in, it)));
-        let ending = self.ending.map(|entity| (ANY_RUN, Ended::lifetime(entity)));
-        ends.chain(ending)
+        ends.flat_map(|(ends_in, ended)| ended.pending().map(move |&it| (ends_in, it)))
     }
 
     /// Returns the entities whose timers or lifetimes have finished in only one of the two.
@@ -121,8 +113,13 @@ impl EndedTimers {
 
     /// Withdraws the last end of the timer or the lifetime of an entity: it is complete, or a handler
     /// gave the entity another one.
-    pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity, kind: Kind) {
-        self.ended[cadence as usize]
+    pub(super) fn take_back(
+        &mut self,
+        ends_in: impl Into<Option<Cadence>>,
+        entity: Entity,
+        kind: Kind,
+    ) {
+        self.ended[index(ends_in.into())]
             .take_last(|ended| ended.entity == entity && ended.kind == kind);
     }
 }

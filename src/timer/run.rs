@@ -160,11 +160,7 @@ impl Run {
         // A handler may run a schedule, which nests a run inside this one.
         let is_nested = !token.is_outermost();
         let mut lines = world.resource_mut::<TimerLines>();
-        let reports = &mut lines.reports;
-        if !is_nested {
-            reports.ended.retry();
-        }
-        let ending = reports.ended.ending;
+        let reports = &lines.reports;
         let has_cancelled = reports.cancelled.len() > 0;
         let has_ended = !is_nested && reports.has_ended(self.scope);
         let is_any_waiting = lines.waiting.iter().len() > 0;
@@ -192,7 +188,6 @@ impl Run {
         self.fire_clocks(world, params, &due)?;
         self.fire_waiting(world, params)?;
         let mut lines = world.resource_mut::<TimerLines>();
-        lines.reports.ended.ending = ending;
         lines.arming.due = due;
         Ok(())
     }
@@ -210,6 +205,7 @@ impl Run {
         let mut is_observed = is_observed(world);
         // As long as no handler runs, several clocks share what they fetch of the world.
         let mut ahead = 1;
+        let mut fired: Option<Fired> = None;
         while !due.is_empty() {
             if !matches!(turns.last(), Some(Some(turn)) if turn.is_current()) {
                 let begun = turns.pop().flatten();
@@ -221,8 +217,13 @@ impl Run {
                     turn.reading.now = turn.reading.now.min(begun.reading.now);
                 }
             }
-            let mut fired = None;
             let mut firing = params.get_mut(world)?;
+            if let Some(done) = fired.take()
+                && done.reaction == Reaction::EndLife
+            {
+                let ended = &mut firing.lines.reports.ended;
+                ended.take_back(None, done.event.entity(), Kind::Lifetime);
+            }
             while let (Some(turn), Some(&(.., clock)), None) = (turns.last(), due.first(), &fired) {
                 let runs = turn.as_ref().is_some_and(|turn| {
                     let next = |line: &mut FiringLine| line.fire(turn, &self);
@@ -365,8 +366,13 @@ impl Firing<'_, '_> {
             let next = || next(&mut line);
             fire_next(messages, entities, next, is_observed, fired);
         }
-        let ending = fired.as_ref().filter(|it| it.reaction == Reaction::EndLife);
-        lines.reports.ended.ending = ending.map(|it| it.event.entity());
+        if let Some(fired) = fired
+            && fired.reaction == Reaction::EndLife
+        {
+            // If a handler panics in the despawn, the next run ends the lifetime.
+            let ended = Ended::lifetime(fired.event.entity());
+            lines.reports.ended.push(None, ended);
+        }
         true
     }
 }

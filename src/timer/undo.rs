@@ -212,9 +212,6 @@ impl Reports {
         for ended in self.ended.iter_mut() {
             ended.entity.map_entities(mapper);
         }
-        if let Some(ending) = &mut self.ended.ending {
-            ending.map_entities(mapper);
-        }
         for cancelled in self.cancelled.iter_mut() {
             cancelled.entity.map_entities(mapper);
             cancelled.owner.map_entities(mapper);

@@ -114,6 +114,9 @@ fn a_handler_that_reads_the_clocks_again_makes_no_further_deadline_due() {
             });
         advance_ms(&mut app, step);
         let count = firings(&mut app).len();
-        assert!(count <= 3, "{count} firings in one run, in steps of {step} ms");
+        assert!(
+            count <= 3,
+            "{count} firings in one run, in steps of {step} ms"
+        );
     }
 }

@@ -39,6 +39,7 @@ mod saving;
 mod seconds;
 mod setting;
 mod timer_status;
+mod turn;
 mod undo;
 
 use alloc::boxed::Box;
@@ -91,7 +92,7 @@ pub(crate) use queues::TimerLines;
 pub(crate) use queues::{awaits_run, next_look, plan};
 use random::{Numbers, RandomInterval, scale};
 pub use run::RunStats;
-pub(crate) use run::{FireParams, RunDepth, run_timers};
+pub(crate) use run::{RunDepth, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
 pub(crate) use saving::{Capture, MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
@@ -99,6 +100,7 @@ pub(crate) use saving::{TimerState, forget_written};
 pub use seconds::IntoDuration;
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};
+pub(crate) use turn::FireParams;
 pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.

@@ -7,7 +7,8 @@ use bevy_ecs::{prelude::*, system::SystemState};
 use super::{
     RunStats, TimerLines,
     arm::swap,
-    run::{FireParams, RunDepth, run},
+    run::{RunDepth, run},
+    turn::FireParams,
 };
 use crate::{
     call::report,

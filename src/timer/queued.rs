@@ -223,7 +223,7 @@ impl ArmedTimer {
     /// Handles `deadline` if the timer fires at a fixed interval, again after `now`, and returns the next
     /// deadline. Otherwise does nothing.
     #[inline]
-    pub(super) fn fire_on_time(&mut self, deadline: u64, now: u64) -> Option<u64> {
+    pub(super) fn advance_on_time(&mut self, deadline: u64, now: u64) -> Option<u64> {
         let next = deadline.saturating_add(self.interval?.get());
         let is_plain = next > now
             && self.left != 1
@@ -250,7 +250,12 @@ impl ArmedTimer {
     /// firings                          123            |
     ///                                    └ missed: 2  └ next
     /// ```
-    pub(super) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> (u64, Option<u64>) {
+    pub(super) fn advance(
+        &mut self,
+        deadline: u64,
+        now: u64,
+        burst_limit: u32,
+    ) -> (u64, Option<u64>) {
         if self.rare().is_some_and(|rare| rare.wait.is_some()) {
             self.change_rare(|rare| rare.wait = None);
         }
@@ -393,13 +398,13 @@ mod tests {
                     let mut other = armed.clone();
                     for deadline in [1_000_000_000, 1_000_000_000 + now / 2] {
                         let before = format!("{armed:?}");
-                        let next = armed.fire_on_time(deadline, now);
+                        let next = armed.advance_on_time(deadline, now);
                         if next.is_none() {
                             assert_eq!(format!("{armed:?}"), before, "nothing should change");
                             break;
                         }
                         on_time += 1;
-                        assert_eq!(other.fire(deadline, now, 1000), (0, next));
+                        assert_eq!(other.advance(deadline, now, 1000), (0, next));
                         assert_eq!(format!("{armed:?}"), format!("{other:?}"));
                     }
                 }

@@ -32,7 +32,7 @@ use crate::{
 pub(crate) struct TimerLines {
     /// The timers of each clock. The line of a clock outlives it, so that no key is ever reused. The
     /// first line belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
-    lines: Vec<TimerLine>,
+    pub(super) lines: Vec<TimerLine>,
     /// The timers that have changed since the latest snapshot, if there is one.
     pub(crate) journal: Option<TimerJournal>,
     pub(super) arming: Arming,
@@ -91,19 +91,11 @@ pub(crate) struct TimerLine {
     pub(super) lifetimes: usize,
 }
 
-/// The timers of a clock that fires, and what else a firing changes.
-pub(super) struct FiringLine<'a> {
-    pub(super) line: &'a mut TimerLine,
-    pub(super) waiting: &'a mut Waiting,
-    pub(super) stats: &'a mut RunStats,
-    pub(super) journal: &'a mut Option<TimerJournal>,
-}
-
 /// Returns the first time at which a queue has something to do.
 type FirstOf = fn(&TimerQueue<ArmedTimer>) -> Option<u64>;
 
 /// The index of the line of a clock. `NO_CLOCK` has the first one.
-fn index(clock: ClockKey) -> usize {
+pub(super) fn index(clock: ClockKey) -> usize {
     clock.wrapping_add(1) as usize
 }
 
@@ -200,16 +192,6 @@ impl TimerLines {
     #[cold]
     fn add_lines(&mut self, clock: ClockKey) {
         self.lines.resize_with(index(clock) + 1, Default::default);
-    }
-
-    /// Returns the timers of a clock, to fire them in a run of this scope.
-    pub(super) fn firing(&mut self, clock: ClockKey, scope: Scope) -> Option<FiringLine<'_>> {
-        Some(FiringLine {
-            line: self.lines.get_mut(index(clock))?,
-            waiting: &mut self.waiting,
-            stats: self.reports.run_mut(scope),
-            journal: &mut self.journal,
-        })
     }
 
     pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {

@@ -23,10 +23,10 @@ use crate::{
         ClockError, ClockId, ClockKey, ClockTable, DueClock, Reading, add_missing_clock,
         built_in_id, warn,
     },
-    double_buffer::RecentPeak,
     missing_plugin::warn_without_plugin,
     owner::owner_of,
     queue::{Key, NEVER},
+    recent_peak::RecentPeak,
 };
 
 /// What arming needs beside the queues.

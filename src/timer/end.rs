@@ -1,6 +1,9 @@
 //! The end of a timer: its last firing is over, or it can never fire.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{
+    collections::{BTreeSet, VecDeque},
+    vec::Vec,
+};
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
@@ -19,17 +22,18 @@ use super::{
 };
 use crate::{
     clock::{Cadence, Clock, ClockKey, ClockTable},
-    double_buffer::DoubleBuffer,
     owner::OwnedBy,
     pause::Pauses,
     queue::Key,
+    recent_peak::RecentPeak,
 };
 
 /// Entities whose timers have finished.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EndedTimers {
     /// By the run that cleans them up: that of a cadence, or whichever comes first.
-    ended: [DoubleBuffer<Ended>; 3],
+    ended: [VecDeque<Ended>; 3],
+    peak: RecentPeak,
 }
 
 /// The ends that the next run of either cadence cleans up.
@@ -69,30 +73,27 @@ impl EndedTimers {
     /// Returns `true` if a run of this cadence has nothing to clean up.
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
         let mut ends = [cadence as usize, ANY_RUN].into_iter();
-        ends.all(|ends_in| self.ended[ends_in].pending().next().is_none())
+        ends.all(|ends_in| self.ended[ends_in].is_empty())
     }
 
-    /// Releases the ends of the previous run.
-    pub(super) fn swap(&mut self, cadence: Cadence) {
-        self.ended[cadence as usize].swap();
-        self.ended[ANY_RUN].swap();
-    }
-
-    /// Takes the next released end.
-    pub(super) fn next(&mut self, cadence: Cadence) -> Option<Ended> {
-        let own = self.ended[cadence as usize].next();
-        own.or_else(|| self.ended[ANY_RUN].next())
+    /// Returns the number of ends that a run has to clean up. Their list gives back memory that was not
+    /// needed recently.
+    fn begin(&mut self, ends_in: usize) -> usize {
+        let ended = &mut self.ended[ends_in];
+        self.peak.note(ended.len());
+        self.peak.trim(ended);
+        ended.len()
     }
 
     /// Adds an end for the next run of a cadence, or for whichever run comes first.
     pub(super) fn push(&mut self, ends_in: impl Into<Option<Cadence>>, ended: Ended) {
-        self.ended[index(ends_in.into())].push(ended);
+        self.ended[index(ends_in.into())].push_back(ended);
     }
 
     /// Returns all ends, with the index of the run that cleans them up.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Ended)> {
         let ends = self.ended.iter().enumerate();
-        ends.flat_map(|(ends_in, ended)| ended.pending().map(move |&it| (ends_in, it)))
+        ends.flat_map(|(ends_in, ended)| ended.iter().map(move |&it| (ends_in, it)))
     }
 
     /// Returns the entities whose timers or lifetimes have finished in only one of the two.
@@ -108,7 +109,7 @@ impl EndedTimers {
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Ended> {
-        self.ended.iter_mut().flat_map(DoubleBuffer::iter_mut)
+        self.ended.iter_mut().flatten()
     }
 
     /// Withdraws the last end of the timer or the lifetime of an entity: it is complete, or a handler
@@ -119,8 +120,11 @@ impl EndedTimers {
         entity: Entity,
         kind: Kind,
     ) {
-        self.ended[index(ends_in.into())]
-            .take_last(|ended| ended.entity == entity && ended.kind == kind);
+        let ended = &mut self.ended[index(ends_in.into())];
+        let is_it = |ended: &Ended| ended.entity == entity && ended.kind == kind;
+        if let Some(nth) = ended.iter().rposition(is_it) {
+            ended.remove(nth);
+        }
     }
 }
 
@@ -188,7 +192,7 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         for (ended, loaded) in lines.reports.ended.ended.iter_mut().zip(loaded.ends) {
             for when_done in loaded {
-                ended.push(Ended::timer(entity, when_done));
+                ended.push_back(Ended::timer(entity, when_done));
             }
         }
     }
@@ -216,14 +220,20 @@ pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: K
 /// The `Timer` itself was removed after its last firing, unless a handler panicked and the panic
 /// was caught.
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
-    let mut lines = world.resource_mut::<TimerLines>();
-    lines.reports.ended.swap(cadence);
-    while let Some(ended) = next_ended(world, cadence) {
-        // Recorded again: if an observer panics, the next run ends it.
-        end_recorded(world, cadence, ended, |world| match ended.kind {
-            Kind::Timer => end_unarmed(world, ended.entity, ended.when_done),
-            Kind::Lifetime => end_life(world, ended.entity),
-        });
+    for ends_in in [cadence as usize, ANY_RUN] {
+        let mut lines = world.resource_mut::<TimerLines>();
+        // What handlers add meanwhile waits for the next run.
+        for _ in 0..lines.reports.ended.begin(ends_in) {
+            let mut lines = world.resource_mut::<TimerLines>();
+            let Some(ended) = lines.reports.ended.ended[ends_in].pop_front() else {
+                break;
+            };
+            // Recorded again: if an observer panics, the next run ends it.
+            end_recorded(world, cadence, ended, |world| match ended.kind {
+                Kind::Timer => end_unarmed(world, ended.entity, ended.when_done),
+                Kind::Lifetime => end_life(world, ended.entity),
+            });
+        }
     }
 }
 
@@ -267,11 +277,6 @@ fn end_life(world: &mut World, entity: Entity) {
     if world.get::<DespawnAfter>(entity).is_some() && !is_armed(world, entity, Kind::Lifetime) {
         world.try_despawn(entity).ok();
     }
-}
-
-fn next_ended(world: &mut World, cadence: Cadence) -> Option<Ended> {
-    let mut lines = world.resource_mut::<TimerLines>();
-    lines.reports.ended.next(cadence)
 }
 
 /// Cancels the timers of a clock that is removed or despawned, in the order in which they were armed.

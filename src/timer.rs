@@ -403,7 +403,7 @@ impl MapEntities for Timer {
 /// not been inserted yet is in the same state.
 impl Clone for Timer {
     fn clone(&self) -> Self {
-        let is_inserted = !matches!(self.seat.place(), Place::Nowhere);
+        let is_inserted = self.seat.place().is_some();
         let mut extra = self.extra.clone();
         if let Some(extra) = extra.as_mut().filter(|_| is_inserted) {
             extra.loaded = None;

@@ -25,7 +25,7 @@ use crate::{
     },
     missing_plugin::warn_without_plugin,
     owner::owner_of,
-    queue::{Key, NEVER},
+    queue::NEVER,
     recent_peak::RecentPeak,
 };
 
@@ -46,7 +46,7 @@ pub(super) struct Arming {
 /// The timers that the next swap arms. A timer that is cancelled leaves its entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Added {
-    timers: Vec<(ClockKey, Key)>,
+    timers: Vec<Place>,
     /// The number of timers in a saved state.
     pub(super) loaded: usize,
     /// The length at which cancelled timers are forgotten.
@@ -84,28 +84,28 @@ impl Added {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, clock: ClockKey, key: Key) {
-        self.timers.push((clock, key));
+    pub(super) fn push(&mut self, place: Place) {
+        self.timers.push(place);
     }
 
     /// Keeps the timers that are needed, and makes room for as many again.
-    pub(super) fn retain(&mut self, is_needed: impl Fn(ClockKey, Key) -> bool) {
-        self.timers.retain(|&(clock, key)| is_needed(clock, key));
+    pub(super) fn retain(&mut self, is_needed: impl Fn(Place) -> bool) {
+        self.timers.retain(|&place| is_needed(place));
         self.limit = 2 * self.timers.len() + 64;
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (ClockKey, Key)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Place> {
         self.timers.iter().copied()
     }
 
     /// Takes all timers. Hand the memory back with [`reuse`](Self::reuse).
-    fn take(&mut self) -> Vec<(ClockKey, Key)> {
+    fn take(&mut self) -> Vec<Place> {
         self.loaded = 0;
         mem::take(&mut self.timers)
     }
 
     /// Keeps the memory of timers that were taken, unless much less was needed recently.
-    fn reuse(&mut self, mut taken: Vec<(ClockKey, Key)>) {
+    fn reuse(&mut self, mut taken: Vec<Place>) {
         self.peak.note(taken.len());
         taken.clear();
         taken.shrink_to(self.peak.enough(taken.capacity()));
@@ -173,8 +173,8 @@ fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()
     let now = table.get::<ClockTable>()?.game_time();
     let mut armed = ArmedTimer::new(entity, kind, timer);
     armed.set(Mark::New, true);
-    let key = lines.add(clock, now.saturating_add(timer.delay), armed);
-    timer.seat.move_to(Place::Armed(clock, key));
+    let place = lines.add(clock, now.saturating_add(timer.delay), armed);
+    timer.seat.move_to(Some(place));
     Some(())
 }
 
@@ -226,9 +226,9 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
     let mut lines = world.get_resource_mut::<TimerLines>()?;
     lines.arming.numbers = numbers;
     lines.arming.added.loaded += usize::from(loaded.is_some());
-    let key = lines.add(clock, deadline, timer);
+    let place = lines.add(clock, deadline, timer);
     let component = kind.get(world, entity)?;
-    component.seat.move_to(Place::Armed(clock, key));
+    component.seat.move_to(Some(place));
     Some(())
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn swap(world: &mut World) {
             }
             Err(unknown) => {
                 // It stays on the list, because a command before its own may cancel it or add the clock.
-                lines.arming.added.push(added.0, added.1);
+                lines.arming.added.push(*added);
                 lost.push(unknown);
                 false
             }
@@ -279,27 +279,24 @@ pub(crate) fn swap(world: &mut World) {
 /// # Errors
 ///
 /// Returns its clock if this does not exist.
-pub(super) fn settle_now(
-    world: &mut World,
-    (clock, key): (ClockKey, Key),
-) -> Option<Result<(ClockKey, Key), ClockId>> {
+pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place, ClockId>> {
     let lines = world.get_resource::<TimerLines>()?;
-    if !lines.timer(clock, key)?.is(Mark::New) {
-        return Some(Ok((clock, key)));
+    if !lines.timer(place)?.is(Mark::New) {
+        return Some(Ok(place));
     }
     Some(world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         let mut settling = Settling::new(world, true);
-        let settled = settling.settle(&mut lines, (clock, key));
+        let settled = settling.settle(&mut lines, place);
         let settled = settled.map_err(|(.., clock)| clock)?;
-        if settled != (clock, key) {
-            lines.arming.added.push(settled.0, settled.1);
+        if settled != place {
+            lines.arming.added.push(settled);
         }
         Ok(settled)
     }))
 }
 
 /// Gives loaded timers the order in which they were saved, and sorts the list.
-fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [(ClockKey, Key)]) {
+fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [Place]) {
     let loaded = added.iter().filter_map(|&(clock, key)| {
         let line = lines.get(clock)?;
         let timer = line.queue.get(key)?;
@@ -312,7 +309,7 @@ fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [(Clock
     sequences.sort_unstable();
     loaded.sort_by_key(|&(order, sequence, ..)| (order, sequence));
     for ((.., clock, key), sequence) in loaded.into_iter().zip(sequences) {
-        lines.note(clock, key);
+        lines.note((clock, key));
         if let Some(line) = lines.get_mut(clock) {
             line.queue.set_sequence(key, sequence);
         }
@@ -348,28 +345,27 @@ impl<'w> Settling<'w> {
     fn settle(
         &mut self,
         lines: &mut TimerLines,
-        (clock, key): (ClockKey, Key),
-    ) -> Result<(ClockKey, Key), (Entity, Kind, ClockId)> {
-        let place = (clock, key);
-        let Some(timer) = lines.timer(clock, key).filter(|it| it.is(Mark::New)) else {
+        place: Place,
+    ) -> Result<Place, (Entity, Kind, ClockId)> {
+        let Some(timer) = lines.timer(place).filter(|it| it.is(Mark::New)) else {
             return Ok(place);
         };
         let (entity, kind) = (timer.entity, timer.kind());
-        let is_plain = timer.rare().is_none() && clock == ClockTable::GAME.0;
+        let is_plain = timer.rare().is_none() && place.0 == ClockTable::GAME.0;
         let is_plain = is_plain && !self.is_any_loaded;
         let Ok(entity_ref) = self.world.get_entity(entity) else {
             return Ok(place);
         };
         let modified = lines.arming.modifiers.note(entity_ref.archetype());
-        let key = match is_plain && modified == Modified::Nothing {
+        let settled = match is_plain && modified == Modified::Nothing {
             true => Ok(place),
             false => self.settle_set(lines, (entity_ref, kind), place),
         };
-        let (clock, key) = key.map_err(|clock| (entity, kind, clock))?;
-        if let Some(timer) = lines.timer_mut(clock, key) {
+        let place = settled.map_err(|clock| (entity, kind, clock))?;
+        if let Some(timer) = lines.timer_mut(place) {
             timer.set(Mark::New, false);
         }
-        Ok((clock, key))
+        Ok(place)
     }
 
     /// Settles the clock of a timer with settings. If this is another clock than at insertion, the delay
@@ -379,8 +375,8 @@ impl<'w> Settling<'w> {
         &mut self,
         lines: &mut TimerLines,
         (entity, kind): (EntityRef, Kind),
-        place: (ClockKey, Key),
-    ) -> Result<(ClockKey, Key), ClockId> {
+        place: Place,
+    ) -> Result<Place, ClockId> {
         let Some(component) = kind.on(entity) else {
             return Ok(place);
         };
@@ -395,13 +391,12 @@ impl<'w> Settling<'w> {
             false => {
                 let reading = self.table.reading(clock).ok_or(setting.clock)?;
                 let deadline = late_start(lines, place, component, reading);
-                let key = lines.move_new(place, clock, deadline, reading.now);
-                key.map(|key| (clock, key))
+                lines.move_new(place, clock, deadline, reading.now)
             }
         };
         component.use_loaded();
         let place = place.ok_or(setting.clock)?;
-        component.seat.move_to(Place::Armed(place.0, place.1));
+        component.seat.move_to(Some(place));
         Ok(place)
     }
 
@@ -418,14 +413,9 @@ impl<'w> Settling<'w> {
 }
 
 /// Starts the delay of a timer whose clock was unknown at insertion, and returns the deadline.
-fn late_start(
-    lines: &mut TimerLines,
-    (clock, key): (ClockKey, Key),
-    component: &Timer,
-    reading: Reading,
-) -> u64 {
+fn late_start(lines: &mut TimerLines, place: Place, component: &Timer, reading: Reading) -> u64 {
     let mut numbers = lines.arming.numbers;
-    let Some(timer) = lines.timer_mut(clock, key) else {
+    let Some(timer) = lines.timer_mut(place) else {
         return NEVER;
     };
     let deadline = match component.loaded() {
@@ -459,23 +449,23 @@ pub(super) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: K
     };
     let place = timer.seat.place();
     leave(timer);
-    if let Place::Armed(clock, key) = place
+    if let Some(place) = place
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
     {
-        lines.take(clock, key);
+        lines.take(place);
     }
 }
 
 /// Empties the seat of a timer that is cancelled. If it is inserted again, it starts over.
 fn leave(timer: &Timer) {
-    timer.seat.move_to(Place::Nowhere);
+    timer.seat.move_to(None);
     timer.use_loaded();
 }
 
 /// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(timer) = world.get::<Timer>(entity)
-        && let Place::Nowhere = timer.seat.place()
+        && timer.seat.place().is_none()
     {
         // Usually `on_despawn` has cancelled it.
         return timer.use_loaded();
@@ -483,14 +473,14 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
     if let Some(number) = cancel(&mut world, entity, CancelReason::Replaced)
         && let Some(timer) = world.get::<Timer>(entity)
     {
-        timer.seat.move_to(Place::Reported(number));
+        timer.seat.report(number);
     }
 }
 
 /// Corrects the report of `on_discard`: the timer was removed.
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(Place::Reported(number)) =
-        world.get::<Timer>(entity).map(|timer| timer.seat.place())
+    let timer = world.get::<Timer>(entity);
+    if let Some(number) = timer.and_then(|timer| timer.seat.reported())
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
         && let Some(report) = lines.reports.cancelled.get_mut(number)
     {
@@ -531,12 +521,11 @@ pub(super) fn take_out(
     let timer = entity_ref.get::<Timer>()?;
     let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
     leave(timer);
-    let Place::Armed(clock, key) = place else {
-        return None;
-    };
+    let place = place?;
+    let clock = place.0;
     let archetype = entity_ref.archetype().id();
     let mut lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-    let is_new = lines.take(clock, key)?.is(Mark::New);
+    let is_new = lines.take(place)?.is(Mark::New);
     let modified = lines.arming.modifiers.noted(archetype);
     let is_settled = !is_new || clock == ClockTable::GAME.0;
     let cancelled = match (modified, built_in_id(clock)) {

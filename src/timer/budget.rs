@@ -7,10 +7,8 @@ use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
-use crate::{
-    clock::{Cadence, ClockKey},
-    queue::Key,
-};
+use super::Place;
+use crate::clock::Cadence;
 
 /// The resource that limits the [deferrable](crate::Timer::deferrable) timers of each frame.
 ///
@@ -95,7 +93,7 @@ const FRAMES_PER_PRIORITY: i64 = 16;
 /// The deferrable timers that are due and wait for the budget.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    timers: BTreeMap<Rank, (ClockKey, Key)>,
+    timers: BTreeMap<Rank, Place>,
     pub(super) turns: Turns,
 }
 
@@ -126,16 +124,16 @@ impl Waiting {
     }
 
     /// Lets a due timer wait, and returns its rank.
-    pub(super) fn push(&mut self, priority: i32, clock: ClockKey, key: Key) -> Rank {
+    pub(super) fn push(&mut self, priority: i32, place: Place) -> Rank {
         self.turns.pushed += 1;
         let turn = self.turns.frames + i64::from(priority) * FRAMES_PER_PRIORITY;
         let rank = (turn, NonZeroU64::MIN.saturating_add(self.turns.pushed));
-        self.timers.insert(rank, (clock, key));
+        self.timers.insert(rank, place);
         rank
     }
 
     /// Goes back to earlier turns. The timers that waited then are added to the present ones.
-    pub(super) fn rewind(&mut self, earlier: Turns, waited: Vec<(Rank, (ClockKey, Key))>) {
+    pub(super) fn rewind(&mut self, earlier: Turns, waited: Vec<(Rank, Place)>) {
         self.turns = earlier;
         self.timers.extend(waited);
     }
@@ -145,7 +143,7 @@ impl Waiting {
     }
 
     /// Returns the first timer whose turn comes after `rank`, if any.
-    pub(super) fn after(&self, rank: Option<Rank>) -> Option<(Rank, (ClockKey, Key))> {
+    pub(super) fn after(&self, rank: Option<Rank>) -> Option<(Rank, Place)> {
         let after = rank.map_or(Bound::Unbounded, Bound::Excluded);
         let mut timers = self.timers.range((after, Bound::Unbounded));
         timers.next().map(|(&rank, &timer)| (rank, timer))
@@ -170,7 +168,7 @@ impl Waiting {
         self.turns.time = self.turns.time.saturating_add(time);
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (ClockKey, Key)> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = Place> {
         self.timers.values().copied()
     }
 }

@@ -12,19 +12,17 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    CancelReason, CrateTimer, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines,
-    WhenDone,
+    CancelReason, CrateTimer, DespawnAfter, Kind, Place, Timer, TimerAction, TimerFired,
+    TimerLines, WhenDone,
     arm::{cancel, cancel_silently},
-    place::Place,
     queued::Mark,
     queues::is_armed,
     setting::Setting,
 };
 use crate::{
-    clock::{Cadence, Clock, ClockKey, ClockTable},
+    clock::{Cadence, Clock, ClockTable},
     owner::OwnedBy,
     pause::Pauses,
-    queue::Key,
     recent_peak::RecentPeak,
 };
 
@@ -324,10 +322,10 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
 }
 
 /// Takes a new timer off a clock that is removed.
-fn unsettle(world: &mut DeferredWorld, (clock, key): (ClockKey, Key), entity: Entity, kind: Kind) {
+fn unsettle(world: &mut DeferredWorld, place: Place, entity: Entity, kind: Kind) {
     let lines = world.get_resource_mut::<TimerLines>();
-    let place = lines.and_then(|mut lines| lines.lose_clock(clock, key));
-    if let (Some(place), Some(timer)) = (place, kind.get(world, entity)) {
+    let place = lines.and_then(|mut lines| lines.lose_clock(place));
+    if let (Some(_), Some(timer)) = (place, kind.get(world, entity)) {
         timer.seat.move_to(place);
     }
 }
@@ -352,8 +350,8 @@ pub(super) fn lose_clock(world: &mut World, entity: Entity, kind: Kind) {
 /// Removes the component whose timer was cancelled because its clock does not exist, unless the
 /// entity has a new one.
 fn retire(world: &mut World, entity: Entity, kind: Kind) {
-    let place = kind.get(world, entity).map(|timer| timer.seat.place());
-    if place != Some(Place::Nowhere) {
+    let timer = kind.get(world, entity);
+    if timer.is_none_or(|timer| timer.seat.place().is_some()) {
         return;
     }
     match kind {

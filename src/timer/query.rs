@@ -88,7 +88,7 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn get(&self, entity: Entity) -> Option<TimerStatus> {
         let timer = self.timers.get(entity).ok()?;
-        let (clock, key) = timer.seat.armed()?;
+        let (clock, key) = timer.seat.place()?;
         let line = self.lines.get(clock)?;
         let armed = line.queue.get(key)?;
         let owner = self.owner_of(entity)?;
@@ -161,7 +161,7 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn lifetime(&self, entity: Entity) -> Option<Duration> {
         let lifetime = self.lifetimes.get(entity).ok()?;
-        let (clock, key) = lifetime.0.seat.armed()?;
+        let (clock, key) = lifetime.0.seat.place()?;
         let now = self.table.reading(clock).map_or(0, |reading| reading.now);
         let deadline = self.lines.get(clock)?.deadline(key, now)?;
         let remaining = Duration::from_nanos(deadline.saturating_sub(now));
@@ -219,7 +219,7 @@ impl ArmedTimers<'_, '_> {
             .now
             .saturating_add(saturating_nanos(span.into_duration()));
         let due = self.lines.due_until(key, until).into_iter();
-        let timers = due.filter_map(|due| self.lines.timer(key, due));
+        let timers = due.filter_map(|due| self.lines.timer((key, due)));
         let timers = timers.filter(|timer| timer.kind() == Kind::Timer);
         Ok(timers.filter_map(|timer| self.get(timer.entity)).collect())
     }

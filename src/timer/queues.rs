@@ -128,22 +128,22 @@ impl TimerLines {
 
     /// Notes a timer that is about to change.
     #[inline]
-    pub(super) fn note(&mut self, clock: ClockKey, key: Key) {
+    pub(super) fn note(&mut self, place: Place) {
         if let Some(journal) = &mut self.journal
-            && let Some(line) = self.lines.get(index(clock))
+            && let Some(line) = self.lines.get(index(place.0))
         {
-            line.note(journal, clock, key);
+            line.note(journal, place);
         }
     }
 
     /// Puts a timer into the queue of a clock. The next swap lets it wait for its deadline.
     #[inline]
-    pub(super) fn add(&mut self, clock: ClockKey, deadline: u64, mut timer: ArmedTimer) -> Key {
+    pub(super) fn add(&mut self, clock: ClockKey, deadline: u64, mut timer: ArmedTimer) -> Place {
         timer.set(Mark::Added, true);
         let sequence = self.arming.next_sequence();
-        let key = self.insert(clock, sequence, deadline, timer);
-        self.list(clock, key);
-        key
+        let place = self.insert(clock, sequence, deadline, timer);
+        self.list(place);
+        place
     }
 
     /// Puts a timer into the queue of a clock, parked.
@@ -154,29 +154,30 @@ impl TimerLines {
         sequence: u64,
         deadline: u64,
         timer: ArmedTimer,
-    ) -> Key {
+    ) -> Place {
         if let Some(journal) = &mut self.journal {
             note_new(journal, &timer);
         }
         let line = self.line_for(clock);
         line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
-        line.queue.insert_parked_at(sequence, deadline, timer)
+        let key = line.queue.insert_parked_at(sequence, deadline, timer);
+        (clock, key)
     }
 
     /// Puts a timer on the list of the next swap.
     #[inline]
-    fn list(&mut self, clock: ClockKey, key: Key) {
+    fn list(&mut self, place: Place) {
         if self.arming.added.is_full() {
             self.tidy();
         }
-        self.arming.added.push(clock, key);
+        self.arming.added.push(place);
     }
 
     /// Forgets the cancelled timers of the list. A timer that is armed again and again leaves no trail.
     #[cold]
     fn tidy(&mut self) {
         let mut added = mem::take(&mut self.arming.added);
-        added.retain(|clock, key| self.timer(clock, key).is_some());
+        added.retain(|place| self.timer(place).is_some());
         self.arming.added = added;
     }
 
@@ -194,19 +195,25 @@ impl TimerLines {
         self.lines.resize_with(index(clock) + 1, Default::default);
     }
 
-    pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {
+    pub(super) fn timer(&self, (clock, key): Place) -> Option<&ArmedTimer> {
         self.get(clock)?.queue.get(key)
     }
 
-    pub(super) fn timer_mut(&mut self, clock: ClockKey, key: Key) -> Option<&mut ArmedTimer> {
-        self.note(clock, key);
+    pub(super) fn timer_mut(&mut self, place: Place) -> Option<&mut ArmedTimer> {
+        self.note(place);
+        let (clock, key) = place;
         self.get_mut(clock)?.queue.get_mut(key)
+    }
+
+    fn deadline(&self, (clock, key): Place) -> Option<u64> {
+        self.get(clock)?.queue.deadline(key)
     }
 
     /// Takes a timer out of its queue, if it was armed or paused.
     #[inline]
-    pub(super) fn take(&mut self, clock: ClockKey, key: Key) -> Option<ArmedTimer> {
-        self.note(clock, key);
+    pub(super) fn take(&mut self, place: Place) -> Option<ArmedTimer> {
+        self.note(place);
+        let (clock, key) = place;
         let line = self.get_mut(clock)?;
         let mut timer = line.queue.cancel(key)?;
         line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
@@ -222,24 +229,12 @@ impl TimerLines {
         }
     }
 
-    /// Returns `true` if there is an armed or paused timer at a place.
-    pub(super) fn is_at(&self, place: Place) -> bool {
-        match place {
-            Place::Armed(clock, key) => self.timer(clock, key).is_some(),
-            Place::Nowhere | Place::Reported(_) => false,
-        }
-    }
-
     /// Halts or releases a timer, at a reading of its clock.
-    pub(super) fn set_halt(&mut self, clock: ClockKey, key: Key, halt: Halt, now: u64) {
-        self.note(clock, key);
-        let Some(line) = self.get_mut(clock) else {
+    pub(super) fn set_halt(&mut self, place: Place, halt: Halt, now: u64) {
+        let Some(deadline) = self.deadline(place) else {
             return;
         };
-        let Some(deadline) = line.queue.deadline(key) else {
-            return;
-        };
-        let Some(timer) = line.queue.get_mut(key) else {
+        let Some(timer) = self.timer_mut(place) else {
             return;
         };
         timer.burst = 0;
@@ -249,19 +244,13 @@ impl TimerLines {
         };
         timer.halt(halt, now);
         let rank = timer.take_rank();
-        self.park(clock, key, deadline, rank);
+        self.park(place, deadline, rank);
     }
 
     /// Moves the deadline of a timer, and gives it a new place among equal ones.
-    pub(super) fn reschedule(
-        &mut self,
-        clock: ClockKey,
-        key: Key,
-        (deadline, wait): (u64, u64),
-        now: u64,
-    ) {
+    pub(super) fn reschedule(&mut self, place: Place, (deadline, wait): (u64, u64), now: u64) {
         let sequence = self.arming.next_sequence();
-        let Some(timer) = self.timer_mut(clock, key) else {
+        let Some(timer) = self.timer_mut(place) else {
             return;
         };
         timer.burst = 0;
@@ -270,14 +259,16 @@ impl TimerLines {
             rare.paused_at = rare.paused_at.map(|_| now);
             rare.rank.take()
         });
-        self.park(clock, key, deadline, rank);
+        self.park(place, deadline, rank);
+        let (clock, key) = place;
         if let Some(line) = self.get_mut(clock) {
             line.queue.set_sequence(key, sequence);
         }
     }
 
     /// Parks a timer until the next swap, or until it is no longer halted.
-    fn park(&mut self, clock: ClockKey, key: Key, deadline: u64, rank: Option<Rank>) {
+    fn park(&mut self, place: Place, deadline: u64, rank: Option<Rank>) {
+        let (clock, key) = place;
         if let Some(rank) = rank {
             self.waiting.remove(rank);
         }
@@ -290,47 +281,46 @@ impl TimerLines {
             && !timer.is(Mark::Added)
         {
             timer.set(Mark::Added, true);
-            self.list(clock, key);
+            self.list(place);
         }
     }
 
-    /// Moves a timer to another clock, where it has this deadline and a new place among equal ones, and
-    /// returns its new key. A pause starts over at `now`.
+    /// Moves a timer to another clock, where it has this deadline and a new place among equal ones. A pause
+    /// starts over at `now`.
     pub(super) fn move_to(
         &mut self,
-        from: (ClockKey, Key),
+        from: Place,
         to: ClockKey,
         deadline: u64,
         now: u64,
-    ) -> Option<Key> {
+    ) -> Option<Place> {
         let timer = self.take_to_move(from, now)?;
         Some(self.add(to, deadline, timer))
     }
 
     /// Moves a timer that is on the list to another clock, where it keeps its place among equal
-    /// deadlines, and returns its new key. The list still has the old one.
+    /// deadlines. The list still has the old key.
     pub(super) fn move_new(
         &mut self,
-        (from, key): (ClockKey, Key),
+        from: Place,
         to: ClockKey,
         deadline: u64,
         now: u64,
-    ) -> Option<Key> {
-        let sequence = self.get(from)?.queue.sequence(key)?;
-        let timer = self.take_to_move((from, key), now)?;
+    ) -> Option<Place> {
+        let sequence = self.get(from.0)?.queue.sequence(from.1)?;
+        let timer = self.take_to_move(from, now)?;
         Some(self.insert(to, sequence, deadline, timer))
     }
 
-    /// Lets a new timer wait for the next swap without a clock, because its clock is removed, and returns
-    /// its new place.
-    pub(super) fn lose_clock(&mut self, clock: ClockKey, key: Key) -> Option<Place> {
-        let key = self.move_new((clock, key), NO_CLOCK, NEVER, 0)?;
-        self.list(NO_CLOCK, key);
-        Some(Place::Armed(NO_CLOCK, key))
+    /// Lets a new timer wait for the next swap without a clock, because its clock is removed.
+    pub(super) fn lose_clock(&mut self, from: Place) -> Option<Place> {
+        let place = self.move_new(from, NO_CLOCK, NEVER, 0)?;
+        self.list(place);
+        Some(place)
     }
 
-    fn take_to_move(&mut self, (from, key): (ClockKey, Key), now: u64) -> Option<ArmedTimer> {
-        let mut timer = self.take(from, key)?;
+    fn take_to_move(&mut self, from: Place, now: u64) -> Option<ArmedTimer> {
+        let mut timer = self.take(from)?;
         timer.burst = 0;
         if timer.paused_at().is_some() {
             timer.change_rare(|rare| rare.paused_at = Some(now));
@@ -340,7 +330,7 @@ impl TimerLines {
 
     /// Lets the timers on the list wait for their deadlines, and tells the table of clocks. The clocks of
     /// new timers are settled.
-    pub(super) fn release(&mut self, table: &mut ClockTable, added: &[(ClockKey, Key)]) -> u64 {
+    pub(super) fn release(&mut self, table: &mut ClockTable, added: &[Place]) -> u64 {
         let mut armed = 0;
         for added in added.chunk_by(|(a, _), (b, _)| a == b) {
             let clock = added[0].0;
@@ -351,11 +341,11 @@ impl TimerLines {
                 // The queue may not have been checked for a long time: advance it first.
                 line.queue.has_due(reading.now);
             }
-            for &(_, key) in added {
+            for &place in added {
                 if let Some(journal) = &mut self.journal {
-                    line.note(journal, clock, key);
+                    line.note(journal, place);
                 }
-                armed += u64::from(line.release(key));
+                armed += u64::from(line.release(place.1));
             }
             table.set_deadline(clock, line.queue.first_look());
         }
@@ -372,14 +362,14 @@ impl TimerLines {
     /// Lets all timers of a scope that wait for the budget be due like any other.
     pub(super) fn stop_all_waiting(&mut self, table: &mut ClockTable, scope: Scope) {
         let waiting: Vec<_> = self.waiting.iter().collect();
-        for (clock, key) in waiting {
-            if !table.is_in(clock, scope) {
+        for place in waiting {
+            if !table.is_in(place.0, scope) {
                 continue;
             }
-            let timer = self.timer_mut(clock, key);
+            let timer = self.timer_mut(place);
             if let Some(rank) = timer.and_then(ArmedTimer::take_rank) {
                 self.waiting.remove(rank);
-                self.release(table, &[(clock, key)]);
+                self.release(table, &[place]);
             }
         }
     }
@@ -387,11 +377,10 @@ impl TimerLines {
     /// Returns the keys of the idle timers of a clock that count as waiting: the next swap arms them, or
     /// they wait for the budget.
     fn idle(&self, clock: ClockKey) -> impl Iterator<Item = Key> {
-        let halted = move |key| self.timer(clock, key).is_none_or(ArmedTimer::is_halted);
-        let added = self.arming.added.iter();
-        let added = added.filter(move |&(of, key)| of == clock && !halted(key));
-        let waiting = self.waiting.iter().filter(move |&(of, _)| of == clock);
-        added.chain(waiting).map(|(_, key)| key)
+        let halted = |place| self.timer(place).is_none_or(ArmedTimer::is_halted);
+        let added = self.arming.added.iter().filter(move |&it| !halted(it));
+        let idle = added.chain(self.waiting.iter());
+        idle.filter_map(move |(of, key)| (of == clock).then_some(key))
     }
 
     /// Returns the earliest deadline on a clock, including those of the timers that are idle until the
@@ -458,7 +447,7 @@ impl TimerLines {
     /// Returns the new timers whose clocks are not settled until the next swap.
     pub(crate) fn new_timers(&self) -> impl Iterator<Item = (Entity, Kind)> {
         let added = self.arming.added.iter();
-        let timers = added.filter_map(|(clock, key)| self.timer(clock, key));
+        let timers = added.filter_map(|place| self.timer(place));
         let new = timers.filter(|timer| timer.is(Mark::New));
         new.map(|timer| (timer.entity, timer.kind()))
     }
@@ -532,11 +521,11 @@ pub(super) fn change_armed(
     entity: Entity,
     change: impl FnOnce(&mut ArmedTimer),
 ) {
-    if let Some((clock, key)) = world
+    if let Some(place) = world
         .get::<Timer>(entity)
-        .and_then(|timer| timer.seat.armed())
+        .and_then(|timer| timer.seat.place())
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
-        && let Some(timer) = lines.timer_mut(clock, key)
+        && let Some(timer) = lines.timer_mut(place)
     {
         change(timer);
     }
@@ -544,12 +533,12 @@ pub(super) fn change_armed(
 
 /// Returns `true` if a timer of an entity is armed or paused.
 pub(super) fn is_armed(world: &World, entity: Entity, kind: Kind) -> bool {
-    let place = kind.get(world, entity).map(|timer| timer.seat.place());
+    let timer = kind.get(world, entity);
+    let place = timer.and_then(|timer| timer.seat.place());
     let lines = world.get_resource::<TimerLines>();
-    let (Some(place), Some(lines)) = (place, lines) else {
-        return false;
-    };
-    lines.is_at(place)
+    lines
+        .zip(place)
+        .is_some_and(|(lines, place)| lines.timer(place).is_some())
 }
 
 /// Returns `true` if the next run of a cadence has something to do, whatever the time: new timers to

@@ -258,7 +258,7 @@ impl Run {
         let start = is_measured.then(Instant::now);
         let mut lines = world.resource_mut::<TimerLines>();
         lines.waiting.add_firing(self.cadence);
-        lines.note(turn.clock, key);
+        lines.note((turn.clock, key));
         let mut fired = None;
         let mut is_next = true;
         let next = |line: &mut FiringLine| match mem::take(&mut is_next) {
@@ -381,7 +381,7 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence, when_done: WhenDone) 
 /// Returns `true` if the timer that fired is still the one on its entity.
 fn is_still(world: &World, fired: &Fired) -> bool {
     let timer = world.get::<Timer>(fired.event.entity());
-    timer.and_then(|timer| timer.seat.armed()) == Some((fired.clock, fired.key))
+    timer.and_then(|timer| timer.seat.place()) == Some(fired.place)
 }
 
 impl TimerLines {

@@ -12,7 +12,7 @@ use bevy_time::{Time, Virtual};
 use smallvec::SmallVec;
 
 use super::{
-    Keyed, RunStats, TimerFired, TimerLines,
+    Keyed, Place, RunStats, TimerFired, TimerLines,
     budget::{TimerBudget, Waiting},
     end::Ended,
     key::KeyId,
@@ -129,15 +129,20 @@ impl Turn {
         burst_limit: u32,
     ) -> (Fired, Option<u64>) {
         let (missed, next) = timer.advance(deadline, self.reading.now, burst_limit);
-        let event = TimerFired::of(timer, (self.id, &self.reading), deadline);
-        let fired = Fired {
-            event: event.with_missed(missed).with_last(next.is_none()),
-            clock: self.clock,
-            key,
+        let mut fired = self.fired(timer, key, deadline);
+        fired.event = fired.event.with_missed(missed).with_last(next.is_none());
+        (fired, next)
+    }
+
+    /// Returns a firing that skips no deadline and is not the last.
+    #[inline]
+    fn fired(&self, timer: &ArmedTimer, key: Key, deadline: u64) -> Fired {
+        Fired {
+            event: TimerFired::of(timer, (self.id, &self.reading), deadline),
+            place: (self.clock, key),
             is_owned: timer.is(Mark::Owned),
             reaction: timer.reaction,
-        };
-        (fired, next)
+        }
     }
 }
 
@@ -145,8 +150,7 @@ impl Turn {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fired {
     pub(super) event: TimerFired,
-    pub(super) clock: ClockKey,
-    pub(super) key: Key,
+    pub(super) place: Place,
     /// Whether the timer has an owner who is not known yet.
     pub(super) is_owned: bool,
     pub(super) reaction: Reaction,
@@ -263,7 +267,7 @@ impl FiringLine<'_> {
             if let Some(journal) = self.journal {
                 let key = due.key();
                 let first = due.put_back();
-                self.line.note(journal, turn.clock, key);
+                self.line.note(journal, (turn.clock, key));
                 due = self.line.queue.pop_again(first);
             }
             let deadline = due.deadline();
@@ -280,13 +284,7 @@ impl FiringLine<'_> {
                 self.stats.count(&fired.event);
                 return Some(fired);
             };
-            let fired = Fired {
-                event: TimerFired::of(timer, (turn.id, &turn.reading), deadline),
-                clock: turn.clock,
-                key,
-                is_owned: timer.is(Mark::Owned),
-                reaction: timer.reaction,
-            };
+            let fired = turn.fired(timer, key, deadline);
             due.rearm(next);
             self.stats.fired += 1;
             return Some(fired);
@@ -297,7 +295,9 @@ impl FiringLine<'_> {
     fn defer(&mut self, clock: ClockKey, key: Key, deadline: u64) {
         self.line.queue.park(key, deadline);
         if let Some(timer) = self.line.queue.get_mut(key) {
-            let rank = self.waiting.push(timer.priority().unwrap_or(0), clock, key);
+            let rank = self
+                .waiting
+                .push(timer.priority().unwrap_or(0), (clock, key));
             timer.change_rare(|rare| rare.rank = Some(rank));
         }
     }

@@ -13,11 +13,7 @@ use super::{
     queues::{Reports, TimerLine, is_armed},
     random::Numbers,
 };
-use crate::{
-    clock::{ClockId, ClockKey},
-    journal::Journal,
-    queue::Key,
-};
+use crate::{clock::ClockId, journal::Journal};
 
 /// A timer or a lifetime, by its entity.
 pub(crate) type TimerName = (Entity, Kind);
@@ -28,8 +24,7 @@ pub(crate) type TimerJournal = Journal<TimerName, Option<QueuedTimer>>;
 /// A timer and its place in a queue. Whether it is parked follows from the timer.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedTimer {
-    clock: ClockKey,
-    key: Key,
+    place: Place,
     sequence: u64,
     deadline: u64,
     timer: ArmedTimer,
@@ -55,7 +50,8 @@ pub(super) fn note_new(journal: &mut TimerJournal, timer: &ArmedTimer) {
 impl TimerLine {
     /// Notes a timer of this line that is about to change.
     #[cold]
-    pub(super) fn note(&self, journal: &mut TimerJournal, clock: ClockKey, key: Key) {
+    pub(super) fn note(&self, journal: &mut TimerJournal, place: Place) {
+        let key = place.1;
         if let (Some(timer), Some(deadline), Some(sequence)) = (
             self.queue.get(key),
             self.queue.deadline(key),
@@ -64,8 +60,7 @@ impl TimerLine {
             journal.note((timer.entity, timer.kind()), || {
                 let timer = timer.clone();
                 Some(QueuedTimer {
-                    clock,
-                    key,
+                    place,
                     sequence,
                     deadline,
                     timer,
@@ -79,7 +74,7 @@ impl TimerLines {
     /// Returns what [`put_back`](Self::put_back) needs beside the journal that begins now.
     pub(crate) fn mark(&self) -> LinesMark {
         let added = self.arming.added.iter();
-        let added = added.filter_map(|(clock, key)| self.timer(clock, key));
+        let added = added.filter_map(|place| self.timer(place));
         LinesMark {
             added: added.map(|timer| (timer.entity, timer.kind())).collect(),
             loaded: self.arming.added.loaded,
@@ -100,9 +95,9 @@ impl TimerLines {
             let is_in_slot = earlier.as_ref().is_some_and(|it| self.is_in_slot(name, it));
             if !is_in_slot
                 && let Some(component) = name.1.get(world, name.0)
-                && let Some((clock, key)) = component.seat.armed()
+                && let Some(place) = component.seat.place()
             {
-                self.take(clock, key);
+                self.take(place);
             }
         }
     }
@@ -119,20 +114,20 @@ impl TimerLines {
         let mut waiting = Vec::new();
         for (name, earlier) in changed {
             if let Some(earlier) = earlier
-                && let Some(key) = self.put_timer_back(world, name, earlier)
+                && let Some(place) = self.put_timer_back(world, name, earlier)
             {
                 let rank = earlier.timer.rare().and_then(|rare| rare.rank);
-                waiting.extend(rank.map(|rank| (rank, (earlier.clock, key))));
+                waiting.extend(rank.map(|rank| (rank, place)));
             }
         }
         self.waiting.rewind(mark.turns, waiting);
         let added = &mut self.arming.added;
-        added.retain(|_, _| false);
+        added.retain(|_| false);
         added.loaded = mark.loaded;
         for &(entity, kind) in &mark.added {
             let component = kind.get(world, mapper.get_mapped(entity));
-            if let Some((clock, key)) = component.and_then(|it| it.seat.armed()) {
-                added.push(clock, key);
+            if let Some(place) = component.and_then(|it| it.seat.place()) {
+                added.push(place);
             }
         }
         self.arming.next_sequence = mark.next_sequence;
@@ -143,20 +138,19 @@ impl TimerLines {
 
     /// Returns `true` if a timer is in the slot in which it was.
     fn is_in_slot(&self, name: TimerName, earlier: &QueuedTimer) -> bool {
-        let timer = self.timer(earlier.clock, earlier.key);
+        let timer = self.timer(earlier.place);
         timer.is_some_and(|timer| (timer.entity, timer.kind()) == name)
     }
 
-    /// Puts a timer back into its queue, and returns its key.
+    /// Puts a timer back into its queue, and returns its place.
     fn put_timer_back(
         &mut self,
         world: &World,
         name: TimerName,
         earlier: &QueuedTimer,
-    ) -> Option<Key> {
+    ) -> Option<Place> {
         let QueuedTimer {
-            clock,
-            mut key,
+            mut place,
             sequence,
             deadline,
             ref timer,
@@ -168,20 +162,21 @@ impl TimerLines {
         let is_waiting = timer.rare().is_some_and(|rare| rare.rank.is_some());
         let is_parked = is_waiting || timer.is_halted() || timer.is(Mark::Added);
         if self.is_in_slot(name, earlier) {
-            let mut now = mem::replace(self.timer_mut(clock, key)?, timer);
+            let mut now = mem::replace(self.timer_mut(place)?, timer);
             self.stop_waiting(&mut now);
+            let (clock, key) = place;
             let queue = &mut self.get_mut(clock)?.queue;
             queue.park(key, deadline);
             queue.set_sequence(key, sequence);
         } else {
             let component = name.1.get(world, name.0)?;
-            key = self.insert(clock, sequence, deadline, timer);
-            component.seat.move_to(Place::Armed(clock, key));
+            place = self.insert(place.0, sequence, deadline, timer);
+            component.seat.move_to(Some(place));
         }
         if !is_parked {
-            self.get_mut(clock)?.queue.release(key);
+            self.get_mut(place.0)?.queue.release(place.1);
         }
-        Some(key)
+        Some(place)
     }
 
     /// Adds the entities whose timers or lifetimes have changed since `mark`, at which `journal` began.

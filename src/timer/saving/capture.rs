@@ -7,8 +7,8 @@ use bevy_platform::collections::HashSet;
 
 use super::state::{Progress, TimerState};
 use crate::{
-    clock::{ClockKey, ClockTable, ClockTimes},
-    queue::{Key, NEVER},
+    clock::{ClockTable, ClockTimes},
+    queue::NEVER,
     timer::{
         Finished, Kind, Timer, TimerLines, WhenDone, end::Origin, place::Place, queued::Mark,
         setting::Setting,
@@ -72,12 +72,12 @@ impl<'w> Capture<'w> {
     pub(super) fn state(&mut self, entity: EntityRef, kind: Kind) -> Option<TimerState> {
         let component = kind.on(entity)?;
         match component.seat.place() {
-            Place::Armed(clock, key) if self.lines.timer(clock, key).is_some() => {
-                self.armed((entity.id(), kind), component.delay, (clock, key))
+            Some(place) if self.lines.timer(place).is_some() => {
+                self.armed((entity.id(), kind), component.delay, place)
             }
             _ if self.ended.contains(&(entity.id(), kind)) => Some(TimerState::Finished),
-            Place::Nowhere | Place::Reported(_) => component.loaded().copied(),
-            Place::Armed(..) => None,
+            Some(_) => None,
+            None => component.loaded().copied(),
         }
     }
 
@@ -86,7 +86,7 @@ impl<'w> Capture<'w> {
         &mut self,
         (entity, kind): (Entity, Kind),
         delay: u64,
-        (clock, key): (ClockKey, Key),
+        (clock, key): Place,
     ) -> Option<TimerState> {
         let line = self.lines.get(clock)?;
         let timer = line.queue.get(key)?;

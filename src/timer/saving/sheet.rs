@@ -103,7 +103,7 @@ struct Sheet {
     lines: Vec<Line>,
 }
 
-type Line = (TimerName, Place, TimerState);
+type Line = (TimerName, Option<Place>, TimerState);
 
 /// A sheet that was written for a world. It is thrown away when this is dropped.
 #[derive(Debug)]
@@ -155,8 +155,9 @@ impl fmt::Display for NotWritten {
 }
 
 /// Returns the place of the timer on a line.
-pub(in crate::timer) fn place(page: u64) -> Place {
-    line(page).map_or(Place::Nowhere, |(_, (_, place, _))| place)
+pub(in crate::timer) fn place(page: u64) -> Option<Place> {
+    let (_, (_, place, _)) = line(page)?;
+    place
 }
 
 /// Returns the state of the timer on a line, unless a clock has changed since.

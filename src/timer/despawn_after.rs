@@ -4,11 +4,7 @@ use core::{fmt, time::Duration};
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{
-    FromReflect, PartialReflect, Reflect, ReflectFromReflect, std_traits::ReflectDefault,
-};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
 use super::{IntoDuration, Timer, arm};
 

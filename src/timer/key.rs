@@ -17,9 +17,7 @@ use bevy_platform::{
     },
 };
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::Reflect;
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
 use super::keyed::{free_key, take_key};
 

@@ -7,9 +7,7 @@ use bevy_ecs::{
     entity_disabling::Disabled, lifecycle::HookContext, prelude::*, world::DeferredWorld,
 };
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
 use super::{
     Kind, TimerLines,

@@ -348,9 +348,9 @@ impl Timer {
         }
     }
 
-    /// Gives a timer for the queue its random intervals, if it has any.
+    /// Gives a timer for the queue its random intervals, unless it has them or needs none.
     fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
-        if let Some(span) = self.interval_span() {
+        if let (Some(span), None) = (self.interval_span(), timer.random()) {
             let random = RandomInterval::new(span, numbers.random());
             timer.change_rare(|rare| rare.random = Some(random));
         }

@@ -150,11 +150,13 @@ impl<'w> TimerMut<'w> {
     /// The timer gets the interval and the number of firings of its [`Timer`](crate::Timer) again.
     pub fn restart(&mut self) {
         let mut lines = self.world.resource_mut::<TimerLines>();
-        let numbers = &mut lines.arming.numbers;
-        let (deadline, _) = self.settings.start(self.reading, numbers);
+        let mut numbers = lines.arming.numbers;
+        let (deadline, _) = self.settings.start(self.reading, &mut numbers);
         if let Some(armed) = lines.timer_mut(self.place) {
             armed.restart(&self.settings);
+            self.settings.begin_draws(armed, &mut numbers);
         }
+        lines.arming.numbers = numbers;
         self.move_to(deadline, deadline.saturating_sub(self.reading.now));
     }
 

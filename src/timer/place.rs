@@ -68,10 +68,6 @@ impl TimerSeat {
     }
 
     /// Returns the state that was written, if it still holds, or `None` if no state was written.
-    #[cfg_attr(
-        not(feature = "serialize"),
-        allow(dead_code, reason = "only saving uses all of it")
-    )]
     pub(super) fn written(&self) -> Option<Result<TimerState, NotWritten>> {
         match self.0.get() {
             Some((WRITTEN, page)) => Some(sheet::state(page)),

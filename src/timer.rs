@@ -87,7 +87,7 @@ use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 pub(crate) use query::with_timers;
 use queued::ArmedTimer;
-pub(crate) use queues::TimerLines;
+pub(crate) use queues::TimerQueues;
 #[cfg(feature = "worlds")]
 pub(crate) use queues::{awaits_run, next_look, plan};
 use random::{Numbers, RandomInterval, scale};
@@ -101,7 +101,7 @@ pub use seconds::IntoDuration;
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};
 pub(crate) use turn::FireParams;
-pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
+pub(crate) use undo::{QueuedTimer, QueuesMark, TimerJournal, TimerName};
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///

@@ -10,7 +10,7 @@ use core::mem;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerLines, TimerState,
+    CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerQueues, TimerState,
     end::{end_in_next_run, lose_clock},
     keyed::key_of,
     place::{NO_CLOCK, Place},
@@ -144,7 +144,7 @@ fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
     if timer.loaded() == Some(&TimerState::Finished) {
         return end_in_next_run(world, entity, kind);
     }
-    if !world.contains_resource::<TimerLines>() {
+    if !world.contains_resource::<TimerQueues>() {
         let name = match kind {
             Kind::Timer => "a `Timer`",
             Kind::Lifetime => "a `DespawnAfter`",
@@ -160,12 +160,12 @@ fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
 fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     // A resource is a component of its own entity, so all can be borrowed together.
     let (components, resources) = (world.components(), world.resource_entities());
-    let lines = resources.get(components.valid_component_id::<TimerLines>()?)?;
+    let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
     let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
-    let [mut lines, table, entity_mut] = world.get_entity_mut([lines, table, entity]).ok()?;
+    let [mut queues, table, entity_mut] = world.get_entity_mut([queues, table, entity]).ok()?;
     let timer = kind.on(entity_mut.as_readonly())?;
-    let lines = lines.get_mut::<TimerLines>()?.into_inner();
-    let modified = lines.arming.modifiers.note(entity_mut.archetype());
+    let queues = queues.get_mut::<TimerQueues>()?.into_inner();
+    let modified = queues.arming.modifiers.note(entity_mut.archetype());
     if modified != Modified::Nothing || !timer.is_plain() {
         return None;
     }
@@ -173,7 +173,7 @@ fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()
     let now = table.get::<ClockTable>()?.game_time();
     let mut armed = ArmedTimer::new(entity, kind, timer);
     armed.set(Mark::New, true);
-    let place = lines.add(clock, now.saturating_add(timer.delay), armed);
+    let place = queues.add(clock, now.saturating_add(timer.delay), armed);
     timer.seat.move_to(Some(place));
     Some(())
 }
@@ -185,7 +185,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
         add_missing_clock(world, setting.clock);
         setting = Setting::of(world, entity, kind)?;
     }
-    let mut numbers = world.get_resource::<TimerLines>()?.arming.numbers;
+    let mut numbers = world.get_resource::<TimerQueues>()?.arming.numbers;
     let component = kind.get(world, entity)?;
     let table = world.get_resource::<ClockTable>()?;
     let loaded = component.loaded().copied();
@@ -223,10 +223,10 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
     timer.set(Mark::Owned, setting.owner != entity);
     timer.set_acts(setting.acts);
     timer.halt(setting.halt, reading.now);
-    let mut lines = world.get_resource_mut::<TimerLines>()?;
-    lines.arming.numbers = numbers;
-    lines.arming.added.loaded += usize::from(loaded.is_some());
-    let place = lines.add(clock, deadline, timer);
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    queues.arming.numbers = numbers;
+    queues.arming.added.loaded += usize::from(loaded.is_some());
+    let place = queues.add(clock, deadline, timer);
     let component = kind.get(world, entity)?;
     component.seat.move_to(Some(place));
     Some(())
@@ -235,33 +235,33 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
 /// The swap: arms the timers that were added or changed since the last one. A new timer whose clock does
 /// not exist is cancelled.
 pub(crate) fn swap(world: &mut World) {
-    if world.resource::<TimerLines>().arming.added.is_empty() {
+    if world.resource::<TimerQueues>().arming.added.is_empty() {
         return;
     }
-    let lost = world.resource_scope(|world, mut lines: Mut<TimerLines>| {
-        let lines = &mut *lines;
-        let is_any_loaded = lines.arming.added.loaded > 0;
-        let mut added = lines.arming.added.take();
+    let lost = world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
+        let queues = &mut *queues;
+        let is_any_loaded = queues.arming.added.loaded > 0;
+        let mut added = queues.arming.added.take();
         if is_any_loaded {
-            put_in_saved_order(world, lines, &mut added);
+            put_in_saved_order(world, queues, &mut added);
         }
         let mut lost = Vec::new();
         let mut settling = Settling::new(world, is_any_loaded);
-        added.retain_mut(|added| match settling.settle(lines, *added) {
+        added.retain_mut(|added| match settling.settle(queues, *added) {
             Ok(settled) => {
                 *added = settled;
                 true
             }
             Err(unknown) => {
                 // It stays on the list, because a command before its own may cancel it or add the clock.
-                lines.arming.added.push(*added);
+                queues.arming.added.push(*added);
                 lost.push(unknown);
                 false
             }
         });
         let mut table = world.resource_mut::<ClockTable>();
-        lines.reports.armed += lines.release(&mut table, &added);
-        lines.arming.added.reuse(added);
+        queues.reports.armed += queues.release(&mut table, &added);
+        queues.arming.added.reuse(added);
         lost
     });
     for (entity, kind, clock) in lost {
@@ -280,41 +280,41 @@ pub(crate) fn swap(world: &mut World) {
 ///
 /// Returns its clock if this does not exist.
 pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place, ClockId>> {
-    let lines = world.get_resource::<TimerLines>()?;
-    if !lines.timer(place)?.is(Mark::New) {
+    let queues = world.get_resource::<TimerQueues>()?;
+    if !queues.timer(place)?.is(Mark::New) {
         return Some(Ok(place));
     }
-    Some(world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+    Some(world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
         let mut settling = Settling::new(world, true);
-        let settled = settling.settle(&mut lines, place);
+        let settled = settling.settle(&mut queues, place);
         let settled = settled.map_err(|(.., clock)| clock)?;
         if settled != place {
-            lines.arming.added.push(settled);
+            queues.arming.added.push(settled);
         }
         Ok(settled)
     }))
 }
 
 /// Gives loaded timers the order in which they were saved, and sorts the list.
-fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [Place]) {
+fn put_in_saved_order(world: &World, queues: &mut TimerQueues, added: &mut [Place]) {
     let loaded = added.iter().filter_map(|&(clock, key)| {
-        let line = lines.get(clock)?;
-        let timer = line.queue.get(key)?;
+        let queue = queues.get(clock)?;
+        let timer = queue.timers.get(key)?;
         let new = Some(timer).filter(|timer| timer.is(Mark::New))?;
         let order = new.kind().get(world, new.entity)?.loaded()?.order();
-        Some((order, line.queue.sequence(key)?, clock, key))
+        Some((order, queue.timers.sequence(key)?, clock, key))
     });
     let mut loaded: Vec<_> = loaded.collect();
     let mut sequences: Vec<u64> = loaded.iter().map(|&(_, sequence, ..)| sequence).collect();
     sequences.sort_unstable();
     loaded.sort_by_key(|&(order, sequence, ..)| (order, sequence));
     for ((.., clock, key), sequence) in loaded.into_iter().zip(sequences) {
-        lines.note((clock, key));
-        if let Some(line) = lines.get_mut(clock) {
-            line.queue.set_sequence(key, sequence);
+        queues.note((clock, key));
+        if let Some(queue) = queues.get_mut(clock) {
+            queue.timers.set_sequence(key, sequence);
         }
     }
-    added.sort_by_cached_key(|&(clock, key)| lines.get(clock)?.queue.sequence(key));
+    added.sort_by_cached_key(|&(clock, key)| queues.get(clock)?.timers.sequence(key));
 }
 
 /// Settles the clocks of new timers.
@@ -344,10 +344,10 @@ impl<'w> Settling<'w> {
     #[inline]
     fn settle(
         &mut self,
-        lines: &mut TimerLines,
+        queues: &mut TimerQueues,
         place: Place,
     ) -> Result<Place, (Entity, Kind, ClockId)> {
-        let Some(timer) = lines.timer(place).filter(|it| it.is(Mark::New)) else {
+        let Some(timer) = queues.timer(place).filter(|it| it.is(Mark::New)) else {
             return Ok(place);
         };
         let (entity, kind) = (timer.entity, timer.kind());
@@ -356,13 +356,13 @@ impl<'w> Settling<'w> {
         let Ok(entity_ref) = self.world.get_entity(entity) else {
             return Ok(place);
         };
-        let modified = lines.arming.modifiers.note(entity_ref.archetype());
+        let modified = queues.arming.modifiers.note(entity_ref.archetype());
         let settled = match is_plain && modified == Modified::Nothing {
             true => Ok(place),
-            false => self.settle_set(lines, (entity_ref, kind), place),
+            false => self.settle_set(queues, (entity_ref, kind), place),
         };
         let place = settled.map_err(|clock| (entity, kind, clock))?;
-        if let Some(timer) = lines.timer_mut(place) {
+        if let Some(timer) = queues.timer_mut(place) {
             timer.set(Mark::New, false);
         }
         Ok(place)
@@ -373,14 +373,14 @@ impl<'w> Settling<'w> {
     #[inline(never)]
     fn settle_set(
         &mut self,
-        lines: &mut TimerLines,
+        queues: &mut TimerQueues,
         (entity, kind): (EntityRef, Kind),
         place: Place,
     ) -> Result<Place, ClockId> {
         let Some(component) = kind.on(entity) else {
             return Ok(place);
         };
-        let modifiers = &mut lines.arming.modifiers;
+        let modifiers = &mut queues.arming.modifiers;
         let setting = Setting::new(self.world, modifiers, entity, component.chosen_clock());
         if let Ok(owner) = self.world.get_entity(setting.owner) {
             modifiers.note(owner.archetype());
@@ -390,8 +390,8 @@ impl<'w> Settling<'w> {
             true => Some(place),
             false => {
                 let reading = self.table.reading(clock).ok_or(setting.clock)?;
-                let deadline = late_start(lines, place, component, reading);
-                lines.move_new(place, clock, deadline, reading.now)
+                let deadline = late_start(queues, place, component, reading);
+                queues.move_new(place, clock, deadline, reading.now)
             }
         };
         component.use_loaded();
@@ -413,9 +413,9 @@ impl<'w> Settling<'w> {
 }
 
 /// Starts the delay of a timer whose clock was unknown at insertion, and returns the deadline.
-fn late_start(lines: &mut TimerLines, place: Place, component: &Timer, reading: Reading) -> u64 {
-    let mut numbers = lines.arming.numbers;
-    let Some(timer) = lines.timer_mut(place) else {
+fn late_start(queues: &mut TimerQueues, place: Place, component: &Timer, reading: Reading) -> u64 {
+    let mut numbers = queues.arming.numbers;
+    let Some(timer) = queues.timer_mut(place) else {
         return NEVER;
     };
     let deadline = match component.loaded() {
@@ -430,7 +430,7 @@ fn late_start(lines: &mut TimerLines, place: Place, component: &Timer, reading: 
             deadline
         }
     };
-    lines.arming.numbers = numbers;
+    queues.arming.numbers = numbers;
     deadline
 }
 
@@ -450,9 +450,9 @@ pub(super) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: K
     let place = timer.seat.place();
     leave(timer);
     if let Some(place) = place
-        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
     {
-        lines.take(place);
+        queues.take(place);
     }
 }
 
@@ -481,8 +481,8 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     let timer = world.get::<Timer>(entity);
     if let Some(number) = timer.and_then(|timer| timer.seat.reported())
-        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
-        && let Some(report) = lines.reports.cancelled.get_mut(number)
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
+        && let Some(report) = queues.reports.cancelled.get_mut(number)
     {
         report.reason = CancelReason::Removed;
     }
@@ -524,9 +524,9 @@ pub(super) fn take_out(
     let place = place?;
     let clock = place.0;
     let archetype = entity_ref.archetype().id();
-    let mut lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-    let is_new = lines.take(place)?.is(Mark::New);
-    let modified = lines.arming.modifiers.noted(archetype);
+    let mut queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
+    let is_new = queues.take(place)?.is(Mark::New);
+    let modified = queues.arming.modifiers.noted(archetype);
     let is_settled = !is_new || clock == ClockTable::GAME.0;
     let cancelled = match (modified, built_in_id(clock)) {
         (Some(Modified::Nothing), Some(clock)) if is_settled => {
@@ -536,12 +536,12 @@ pub(super) fn take_out(
             let settled = Some(clock).filter(|_| !is_new);
             let clock = (settled, chosen);
             let (cancelled, modified) = cancellation(world, entity, clock, reason)?;
-            lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-            lines.arming.modifiers.set(archetype, modified);
+            queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
+            queues.arming.modifiers.set(archetype, modified);
             cancelled
         }
     };
-    Some((lines.reports.cancelled.push(cancelled), cancelled))
+    Some((queues.reports.cancelled.push(cancelled), cancelled))
 }
 
 /// Returns the event for the cancellation of a timer, and the modifiers in its archetype.
@@ -552,7 +552,7 @@ fn cancellation(
     reason: CancelReason,
 ) -> Option<(TimerCancelled, Modified)> {
     let table = world.get_resource::<ClockTable>();
-    let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
+    let modifiers = &world.get_resource::<TimerQueues>()?.arming.modifiers;
     let entity_ref = world.get_entity(entity).ok()?;
     let clock = match table.and_then(|table| table.id(settled?)) {
         Some(clock) => clock,
@@ -578,10 +578,10 @@ fn cancellation(
 
 fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
     world.commands().queue(move |world: &mut World| {
-        let mut lines = world.get_resource_mut::<TimerLines>();
-        let report = lines
+        let mut queues = world.get_resource_mut::<TimerQueues>();
+        let report = queues
             .as_mut()
-            .and_then(|lines| lines.reports.cancelled.get_mut(number));
+            .and_then(|queues| queues.reports.cancelled.get_mut(number));
         let cancelled = report.map_or(cancelled, |report| *report);
         cancelled.trigger(world);
     });

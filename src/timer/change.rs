@@ -6,7 +6,7 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Place, Timer, TimerLines,
+    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Place, Timer, TimerQueues,
     WhenDone,
     arm::{settle_now, take_out},
     build::or_panic,
@@ -149,14 +149,14 @@ impl<'w> TimerMut<'w> {
     ///
     /// The timer gets the interval and the number of firings of its [`Timer`](crate::Timer) again.
     pub fn restart(&mut self) {
-        let mut lines = self.world.resource_mut::<TimerLines>();
-        let mut numbers = lines.arming.numbers;
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        let mut numbers = queues.arming.numbers;
         let (deadline, _) = self.settings.start(self.reading, &mut numbers);
-        if let Some(armed) = lines.timer_mut(self.place) {
+        if let Some(armed) = queues.timer_mut(self.place) {
             armed.restart(&self.settings);
             self.settings.begin_draws(armed, &mut numbers);
         }
-        lines.arming.numbers = numbers;
+        queues.arming.numbers = numbers;
         self.move_to(deadline, deadline.saturating_sub(self.reading.now));
     }
 
@@ -254,8 +254,8 @@ impl<'w> TimerMut<'w> {
         };
         self.with_armed(|armed| armed.change_rare(|rare| rare.wait = Some(wait)));
         let deadline = resumed(deadline, self.reading.now, there.now);
-        let mut lines = self.world.resource_mut::<TimerLines>();
-        if let Some(place) = lines.move_to(self.place, to, deadline, there.now) {
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        if let Some(place) = queues.move_to(self.place, to, deadline, there.now) {
             (self.place, self.reading) = (place, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
                 timer.seat.move_to(Some(place));
@@ -265,22 +265,22 @@ impl<'w> TimerMut<'w> {
     }
 
     fn move_to(&mut self, deadline: u64, wait: u64) {
-        let mut lines = self.world.resource_mut::<TimerLines>();
-        lines.reschedule(self.place, (deadline, wait), self.reading.now);
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        queues.reschedule(self.place, (deadline, wait), self.reading.now);
     }
 
     /// Returns the next deadline, and the length of the wait for it.
     fn deadline_and_wait(&self) -> Option<(u64, u64)> {
         let (clock, key) = self.place;
-        let line = self.world.resource::<TimerLines>().get(clock)?;
-        let deadline = line.deadline(key, self.reading.now)?;
-        let armed = line.queue.get(key)?;
+        let queue = self.world.resource::<TimerQueues>().get(clock)?;
+        let deadline = queue.deadline(key, self.reading.now)?;
+        let armed = queue.timers.get(key)?;
         Some((deadline, armed.wait(self.settings.delay)))
     }
 
     fn with_armed(&mut self, change: impl FnOnce(&mut ArmedTimer)) {
-        let mut lines = self.world.resource_mut::<TimerLines>();
-        if let Some(armed) = lines.timer_mut(self.place) {
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        if let Some(armed) = queues.timer_mut(self.place) {
             change(armed);
         }
     }

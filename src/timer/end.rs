@@ -11,7 +11,7 @@ use bevy_reflect::prelude::*;
 
 use super::{
     CancelReason, CrateTimer, DespawnAfter, Kind, Place, Timer, TimerAction, TimerFired,
-    TimerLines, WhenDone,
+    TimerQueues, WhenDone,
     arm::{cancel, cancel_silently},
     queued::Mark,
     queues::is_armed,
@@ -185,8 +185,8 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
     let Some(loaded) = finished.filter(|it| it.origin == Origin::Saved).cloned() else {
         return;
     };
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        for (ended, loaded) in lines.reports.ended.ended.iter_mut().zip(loaded.ends) {
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        for (ended, loaded) in queues.reports.ended.ended.iter_mut().zip(loaded.ends) {
             for when_done in loaded {
                 ended.push_back(Ended::timer(entity, when_done));
             }
@@ -206,8 +206,8 @@ pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: K
         }
         Kind::Lifetime => Ended::lifetime(entity),
     };
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.reports.ended.push(None, ended);
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        queues.reports.ended.push(None, ended);
     }
 }
 
@@ -217,11 +217,11 @@ pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: K
 /// was caught.
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
     for ends_in in [cadence as usize, ANY_RUN] {
-        let mut lines = world.resource_mut::<TimerLines>();
+        let mut queues = world.resource_mut::<TimerQueues>();
         // What handlers add meanwhile waits for the next run.
-        for _ in 0..lines.reports.ended.begin(ends_in) {
-            let mut lines = world.resource_mut::<TimerLines>();
-            let Some(ended) = lines.reports.ended.ended[ends_in].pop_front() else {
+        for _ in 0..queues.reports.ended.begin(ends_in) {
+            let mut queues = world.resource_mut::<TimerQueues>();
+            let Some(ended) = queues.reports.ended.ended[ends_in].pop_front() else {
                 break;
             };
             // Recorded again: if an observer panics, the next run ends it.
@@ -241,12 +241,12 @@ pub(super) fn end_recorded(
     ended: Ended,
     end: impl FnOnce(&mut World),
 ) {
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.reports.ended.push(cadence, ended);
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        queues.reports.ended.push(cadence, ended);
     }
     end(world);
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        let reports = &mut lines.reports;
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        let reports = &mut queues.reports;
         reports.ended.take_back(cadence, ended.entity, ended.kind);
     }
 }
@@ -285,11 +285,11 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
     let Some(clock_key) = table.and_then(|table| table.key_of(clock)) else {
         return;
     };
-    let lines = world.get_resource::<TimerLines>();
-    let line = lines.and_then(|lines| lines.get(clock_key));
-    let timers = line.into_iter().flat_map(|line| {
-        let timers = line.queue.iter();
-        timers.map(|(key, _, timer)| (line.queue.sequence(key), key, timer.clone()))
+    let queues = world.get_resource::<TimerQueues>();
+    let queue = queues.and_then(|queues| queues.get(clock_key));
+    let timers = queue.into_iter().flat_map(|queue| {
+        let timers = queue.timers.iter();
+        timers.map(|(key, _, timer)| (queue.timers.sequence(key), key, timer.clone()))
     });
     let mut timers: Vec<_> = timers.collect();
     // The order in the queue depends on its past, which a loaded world does not share.
@@ -321,8 +321,8 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
 
 /// Takes a new timer off a clock that is removed.
 fn unsettle(world: &mut DeferredWorld, place: Place, entity: Entity, kind: Kind) {
-    let lines = world.get_resource_mut::<TimerLines>();
-    let place = lines.and_then(|mut lines| lines.lose_clock(place));
+    let queues = world.get_resource_mut::<TimerQueues>();
+    let place = queues.and_then(|mut queues| queues.lose_clock(place));
     if let (Some(_), Some(timer)) = (place, kind.get(world, entity)) {
         timer.seat.move_to(place);
     }
@@ -394,10 +394,10 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     if let Ok(mut entity) = world.get_entity_mut(entity) {
         entity.remove::<Timer>();
     }
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
         let when_done = WhenDone::DespawnUnlessOwned;
         let ended = Ended::timer(entity, when_done);
-        lines.reports.ended.push(None, ended);
+        queues.reports.ended.push(None, ended);
     }
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{
-    RunStats, TimerLines,
+    RunStats, TimerQueues,
     arm::swap,
     run::{RunDepth, run},
     turn::FireParams,
@@ -121,7 +121,7 @@ impl Forward {
         match run(world, scope, &mut self.firing) {
             Ok(()) => self
                 .stats
-                .add(world.resource::<TimerLines>().reports.run(scope)),
+                .add(world.resource::<TimerQueues>().reports.run(scope)),
             Err(error) => report::<Self>(world, error),
         }
     }
@@ -131,8 +131,8 @@ impl Forward {
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
         self.take_changes(world);
         let span = world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
-            let lines = world.get_resource::<TimerLines>()?;
-            lines.until_next(&mut table, self.root, TimerQueue::next_deadline)
+            let queues = world.get_resource::<TimerQueues>()?;
+            queues.until_next(&mut table, self.root, TimerQueue::next_deadline)
         });
         span?.map(|span| if span == 0 { overdue } else { span })
     }

@@ -15,7 +15,7 @@ use bevy_reflect::prelude::*;
 use entities::OwnedEntities;
 
 use super::{
-    CancelReason, TimerLines,
+    CancelReason, TimerQueues,
     arm::cancel,
     end::retire_later,
     keyed::{free_key, take_key},
@@ -222,7 +222,7 @@ fn on_discard(mut world: DeferredWorld, context: HookContext) {
 /// Cancels the timer of an entity whose owner does not exist, and despawns the entity. In a world without
 /// the plugin, owners are plain data.
 fn on_orphan(world: &mut DeferredWorld, entity: Entity) {
-    if !world.contains_resource::<TimerLines>() {
+    if !world.contains_resource::<TimerQueues>() {
         return;
     }
     // The timer may arrive in the same bundle.

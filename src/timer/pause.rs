@@ -10,7 +10,7 @@ use bevy_ecs::{
 use bevy_reflect::prelude::*;
 
 use super::{
-    Kind, TimerLines,
+    Kind, TimerQueues,
     owner::{owned_by, owner_of},
     queued::Mark,
     queues::change_armed,
@@ -278,8 +278,8 @@ fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<(
     let place = timer.seat.place()?;
     let owner = owner_of(entity_ref);
     let halt = Halt::new(world, entity_ref, owner);
-    let lines = world.get_resource::<TimerLines>()?;
-    let before = lines.timer(place)?.halted();
+    let queues = world.get_resource::<TimerQueues>()?;
+    let before = queues.timer(place)?.halted();
     if halt == before {
         return None;
     }
@@ -289,7 +289,7 @@ fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<(
     // The delay of a timer without a clock has not started.
     let reading = world.get_resource::<ClockTable>()?.reading(place.0);
     let now = reading.map_or(0, |reading| reading.now);
-    let mut lines = world.get_resource_mut::<TimerLines>()?;
-    lines.set_halt(place, halt, now);
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    queues.set_halt(place, halt, now);
     Some(())
 }

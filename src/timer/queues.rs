@@ -29,10 +29,10 @@ use crate::{
 
 /// The timers of a world.
 #[derive(Resource, Debug)]
-pub(crate) struct TimerLines {
-    /// The timers of each clock. The line of a clock outlives it, so that no key is ever reused. The
-    /// first line belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
-    pub(super) lines: Vec<TimerLine>,
+pub(crate) struct TimerQueues {
+    /// The timers of each clock. The queue of a clock outlives it, so that no key is ever reused. The
+    /// first queue belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
+    pub(super) queues: Vec<ClockQueue>,
     /// The timers that have changed since the latest snapshot, if there is one.
     pub(crate) journal: Option<TimerJournal>,
     pub(super) arming: Arming,
@@ -83,8 +83,8 @@ impl Reports {
 
 /// The timers of one clock.
 #[derive(Debug, Default)]
-pub(crate) struct TimerLine {
-    pub(crate) queue: TimerQueue<ArmedTimer>,
+pub(crate) struct ClockQueue {
+    pub(crate) timers: TimerQueue<ArmedTimer>,
     /// The timers in the middle of a burst.
     pub(super) bursting: Vec<Key>,
     /// The number of lifetimes in the queue.
@@ -94,15 +94,15 @@ pub(crate) struct TimerLine {
 /// Returns the first time at which a queue has something to do.
 type FirstOf = fn(&TimerQueue<ArmedTimer>) -> Option<u64>;
 
-/// The index of the line of a clock. `NO_CLOCK` has the first one.
+/// The index of the queue of a clock. `NO_CLOCK` has the first one.
 pub(super) fn index(clock: ClockKey) -> usize {
     clock.wrapping_add(1) as usize
 }
 
-impl TimerLines {
+impl TimerQueues {
     pub(crate) fn new(world: &mut World, seed: u64, burst_limit: NonZeroU32) -> Self {
         Self {
-            lines: Vec::new(),
+            queues: Vec::new(),
             journal: None,
             arming: Arming::new(Modifiers::new(world), seed),
             waiting: Waiting::default(),
@@ -112,27 +112,27 @@ impl TimerLines {
         }
     }
 
-    pub(crate) fn get(&self, clock: ClockKey) -> Option<&TimerLine> {
-        self.lines.get(index(clock))
+    pub(crate) fn get(&self, clock: ClockKey) -> Option<&ClockQueue> {
+        self.queues.get(index(clock))
     }
 
-    pub(crate) fn get_mut(&mut self, clock: ClockKey) -> Option<&mut TimerLine> {
-        self.lines.get_mut(index(clock))
+    pub(crate) fn get_mut(&mut self, clock: ClockKey) -> Option<&mut ClockQueue> {
+        self.queues.get_mut(index(clock))
     }
 
-    /// Returns the lines of all clocks. The line of a clock that is gone is empty.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClockKey, &TimerLine)> {
-        let lines = self.lines.iter().zip(0..);
-        lines.map(|(line, index): (_, ClockKey)| (index.wrapping_sub(1), line))
+    /// Returns the queues of all clocks. The queue of a clock that is gone is empty.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClockKey, &ClockQueue)> {
+        let queues = self.queues.iter().zip(0..);
+        queues.map(|(queue, index): (_, ClockKey)| (index.wrapping_sub(1), queue))
     }
 
     /// Notes a timer that is about to change.
     #[inline]
     pub(super) fn note(&mut self, place: Place) {
         if let Some(journal) = &mut self.journal
-            && let Some(line) = self.lines.get(index(place.0))
+            && let Some(queue) = self.queues.get(index(place.0))
         {
-            line.note(journal, place);
+            queue.note(journal, place);
         }
     }
 
@@ -158,9 +158,9 @@ impl TimerLines {
         if let Some(journal) = &mut self.journal {
             note_new(journal, &timer);
         }
-        let line = self.line_for(clock);
-        line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
-        let key = line.queue.insert_parked_at(sequence, deadline, timer);
+        let queue = self.queue_for(clock);
+        queue.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
+        let key = queue.timers.insert_parked_at(sequence, deadline, timer);
         (clock, key)
     }
 
@@ -181,32 +181,32 @@ impl TimerLines {
         self.arming.added = added;
     }
 
-    /// Returns the line of a clock, to which a timer is added.
+    /// Returns the queue of a clock, to which a timer is added.
     #[inline]
-    fn line_for(&mut self, clock: ClockKey) -> &mut TimerLine {
-        if self.lines.len() <= index(clock) {
-            self.add_lines(clock);
+    fn queue_for(&mut self, clock: ClockKey) -> &mut ClockQueue {
+        if self.queues.len() <= index(clock) {
+            self.add_queues(clock);
         }
-        &mut self.lines[index(clock)]
+        &mut self.queues[index(clock)]
     }
 
     #[cold]
-    fn add_lines(&mut self, clock: ClockKey) {
-        self.lines.resize_with(index(clock) + 1, Default::default);
+    fn add_queues(&mut self, clock: ClockKey) {
+        self.queues.resize_with(index(clock) + 1, Default::default);
     }
 
     pub(super) fn timer(&self, (clock, key): Place) -> Option<&ArmedTimer> {
-        self.get(clock)?.queue.get(key)
+        self.get(clock)?.timers.get(key)
     }
 
     pub(super) fn timer_mut(&mut self, place: Place) -> Option<&mut ArmedTimer> {
         self.note(place);
         let (clock, key) = place;
-        self.get_mut(clock)?.queue.get_mut(key)
+        self.get_mut(clock)?.timers.get_mut(key)
     }
 
     fn deadline(&self, (clock, key): Place) -> Option<u64> {
-        self.get(clock)?.queue.deadline(key)
+        self.get(clock)?.timers.deadline(key)
     }
 
     /// Takes a timer out of its queue, if it was armed or paused.
@@ -214,9 +214,9 @@ impl TimerLines {
     pub(super) fn take(&mut self, place: Place) -> Option<ArmedTimer> {
         self.note(place);
         let (clock, key) = place;
-        let line = self.get_mut(clock)?;
-        let mut timer = line.queue.cancel(key)?;
-        line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
+        let queue = self.get_mut(clock)?;
+        let mut timer = queue.timers.cancel(key)?;
+        queue.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
         self.stop_waiting(&mut timer);
         Some(timer)
     }
@@ -261,8 +261,8 @@ impl TimerLines {
         });
         self.park(place, deadline, rank);
         let (clock, key) = place;
-        if let Some(line) = self.get_mut(clock) {
-            line.queue.set_sequence(key, sequence);
+        if let Some(queue) = self.get_mut(clock) {
+            queue.timers.set_sequence(key, sequence);
         }
     }
 
@@ -272,11 +272,11 @@ impl TimerLines {
         if let Some(rank) = rank {
             self.waiting.remove(rank);
         }
-        let Some(line) = self.get_mut(clock) else {
+        let Some(queue) = self.get_mut(clock) else {
             return;
         };
-        line.queue.park(key, deadline);
-        if let Some(timer) = line.queue.get_mut(key)
+        queue.timers.park(key, deadline);
+        if let Some(timer) = queue.timers.get_mut(key)
             && !timer.is_halted()
             && !timer.is(Mark::Added)
         {
@@ -307,7 +307,7 @@ impl TimerLines {
         deadline: u64,
         now: u64,
     ) -> Option<Place> {
-        let sequence = self.get(from.0)?.queue.sequence(from.1)?;
+        let sequence = self.get(from.0)?.timers.sequence(from.1)?;
         let timer = self.take_to_move(from, now)?;
         Some(self.insert(to, sequence, deadline, timer))
     }
@@ -334,28 +334,28 @@ impl TimerLines {
         let mut armed = 0;
         for added in added.chunk_by(|(a, _), (b, _)| a == b) {
             let clock = added[0].0;
-            let Some(line) = self.lines.get_mut(index(clock)) else {
+            let Some(queue) = self.queues.get_mut(index(clock)) else {
                 continue;
             };
             if let Some(reading) = table.reading(clock) {
                 // The queue may not have been checked for a long time: advance it first.
-                line.queue.has_due(reading.now);
+                queue.timers.has_due(reading.now);
             }
             for &place in added {
                 if let Some(journal) = &mut self.journal {
-                    line.note(journal, place);
+                    queue.note(journal, place);
                 }
-                armed += u64::from(line.release(place.1));
+                armed += u64::from(queue.release(place.1));
             }
-            table.set_deadline(clock, line.queue.first_look());
+            table.set_deadline(clock, queue.timers.first_look());
         }
         armed
     }
 
     /// Ends the turn of a clock. Unfinished bursts continue as new bursts in the next run.
     pub(super) fn end_bursts(&mut self, clock: ClockKey) {
-        if let Some(line) = self.get_mut(clock) {
-            line.end_bursts();
+        if let Some(queue) = self.get_mut(clock) {
+            queue.end_bursts();
         }
     }
 
@@ -390,7 +390,7 @@ impl TimerLines {
     }
 
     fn first(&self, clock: ClockKey, of_queue: FirstOf) -> Option<u64> {
-        let queue = &self.get(clock)?.queue;
+        let queue = &self.get(clock)?.timers;
         let idle = self.idle(clock).filter_map(|key| queue.deadline(key));
         let idle = idle.filter(|&deadline| deadline != NEVER);
         of_queue(queue).into_iter().chain(idle).min()
@@ -400,8 +400,9 @@ impl TimerLines {
     /// idle until the next run.
     pub(super) fn due_until(&self, clock: ClockKey, until: u64) -> Vec<Key> {
         let idle: BTreeSet<Key> = self.idle(clock).collect();
-        self.get(clock).map_or_else(Vec::new, |line| {
-            line.queue
+        self.get(clock).map_or_else(Vec::new, |queue| {
+            queue
+                .timers
                 .waiting_or_idle_until(until, |key| idle.contains(&key))
         })
     }
@@ -410,12 +411,12 @@ impl TimerLines {
     pub(super) fn plan(&self, table: &mut ClockTable) {
         let mut deadlines = BTreeMap::new();
         for (clock, key) in self.arming.added.iter().chain(self.waiting.iter()) {
-            if let Some(line) = self.get(clock)
-                && let Some(timer) = line.queue.get(key)
-                && let Some(deadline) = line.queue.deadline(key)
+            if let Some(queue) = self.get(clock)
+                && let Some(timer) = queue.timers.get(key)
+                && let Some(deadline) = queue.timers.deadline(key)
                 && !timer.is_halted()
             {
-                let first = line.queue.first_look().unwrap_or(NEVER);
+                let first = queue.timers.first_look().unwrap_or(NEVER);
                 let earliest = deadlines.entry(clock).or_insert(first);
                 *earliest = deadline.min(*earliest);
             }
@@ -455,7 +456,7 @@ impl TimerLines {
     /// Adds the entities whose timers or lifetimes run on these clocks.
     pub(crate) fn add_running_on(&self, clocks: &ChangedClocks, changed: &mut Vec<Entity>) {
         for clock in clocks.keys() {
-            let timers = self.get(clock).map(|line| line.queue.iter());
+            let timers = self.get(clock).map(|queue| queue.timers.iter());
             let timers = timers.into_iter().flatten();
             changed.extend(timers.map(|(_, _, timer)| timer.entity));
         }
@@ -464,7 +465,7 @@ impl TimerLines {
     /// Returns the entities of the timers whose deadlines were moved. The timers that were moved to other
     /// clocks are among them.
     pub(crate) fn moved(&self) -> impl Iterator<Item = Entity> {
-        let timers = self.iter().flat_map(|(_, line)| line.queue.iter());
+        let timers = self.iter().flat_map(|(_, queue)| queue.timers.iter());
         let moved = timers.filter(|(.., timer)| timer.rare().is_some_and(|it| it.wait.is_some()));
         moved.map(|(.., timer)| timer.entity)
     }
@@ -481,34 +482,34 @@ impl TimerLines {
     }
 }
 
-impl TimerLine {
+impl ClockQueue {
     /// Returns the number of timers, without lifetimes.
     pub(super) fn count(&self) -> usize {
-        self.queue.len() - self.lifetimes
+        self.timers.len() - self.lifetimes
     }
 
     /// Lets a timer that was on the list wait for its deadline, unless it is halted.
     #[inline]
     fn release(&mut self, key: Key) -> bool {
         // A timer that was cancelled in the meantime is no longer in the queue.
-        let Some(timer) = self.queue.get_mut(key) else {
+        let Some(timer) = self.timers.get_mut(key) else {
             return false;
         };
         timer.set(Mark::Added, false);
-        !timer.is_halted() && self.queue.release(key)
+        !timer.is_halted() && self.timers.release(key)
     }
 
     /// Returns the deadline of a timer. For a paused timer, this is the deadline it would have if
     /// it resumed now.
     pub(crate) fn deadline(&self, key: Key, now: u64) -> Option<u64> {
-        let timer = self.queue.get(key)?;
-        Some(timer.deadline_at(now, self.queue.deadline(key)?))
+        let timer = self.timers.get(key)?;
+        Some(timer.deadline_at(now, self.timers.deadline(key)?))
     }
 
-    /// Ends the turn of this line.
+    /// Ends the turn of this queue.
     pub(super) fn end_bursts(&mut self) {
         while let Some(key) = self.bursting.pop() {
-            if let Some(timer) = self.queue.get_mut(key) {
+            if let Some(timer) = self.timers.get_mut(key) {
                 timer.burst = 0;
             }
         }
@@ -524,8 +525,8 @@ pub(super) fn change_armed(
     if let Some(place) = world
         .get::<Timer>(entity)
         .and_then(|timer| timer.seat.place())
-        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
-        && let Some(timer) = lines.timer_mut(place)
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
+        && let Some(timer) = queues.timer_mut(place)
     {
         change(timer);
     }
@@ -535,17 +536,17 @@ pub(super) fn change_armed(
 pub(super) fn is_armed(world: &World, entity: Entity, kind: Kind) -> bool {
     let timer = kind.get(world, entity);
     let place = timer.and_then(|timer| timer.seat.place());
-    let lines = world.get_resource::<TimerLines>();
-    lines
+    let queues = world.get_resource::<TimerQueues>();
+    queues
         .zip(place)
-        .is_some_and(|(lines, place)| lines.timer(place).is_some())
+        .is_some_and(|(queues, place)| queues.timer(place).is_some())
 }
 
 /// Returns `true` if the next run of a cadence has something to do, whatever the time: new timers to
 /// arm, cancellations to write, finished timers to clean up, or clocks to follow.
 #[cfg(feature = "worlds")]
 pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
-    let Some(lines) = world.get_resource::<TimerLines>() else {
+    let Some(queues) = world.get_resource::<TimerQueues>() else {
         return false;
     };
     let table = world.get_resource::<ClockTable>();
@@ -556,13 +557,13 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
     };
     // The frame run does these for both cadences.
     let any_run = || {
-        !lines.arming.added.is_empty()
-            || lines.reports.cancelled.len() > 0
+        !queues.arming.added.is_empty()
+            || queues.reports.cancelled.len() > 0
             || table.is_some_and(ClockTable::is_loading)
             || is_changed(world)
-            || lines.waiting.iter().any(may_fire)
+            || queues.waiting.iter().any(may_fire)
     };
-    !lines.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
+    !queues.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
 }
 
 /// Returns the time of Bevy at which a run must look at the timers of a built-in clock and its
@@ -580,7 +581,7 @@ pub(crate) fn next_look(world: &World, clock: ClockId) -> Option<u64> {
 #[cfg(feature = "worlds")]
 pub(crate) fn plan(world: &mut World) {
     world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
-        if let Some(lines) = world.get_resource::<TimerLines>() {
+        if let Some(queues) = world.get_resource::<TimerQueues>() {
             for clock in [
                 ClockId::Real,
                 ClockId::Virtual,
@@ -588,7 +589,7 @@ pub(crate) fn plan(world: &mut World) {
                 ClockId::Fixed,
             ] {
                 if let Ok(found) = table.find(clock) {
-                    lines.until_next(&mut table, found.key, TimerQueue::first_look);
+                    queues.until_next(&mut table, found.key, TimerQueue::first_look);
                 }
             }
         }

@@ -11,7 +11,7 @@ use bevy_platform::{sync::Arc, time::Instant};
 use smallvec::SmallVec;
 
 use super::{
-    Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerQueues,
     WhenDone,
     action::report_unknown_handlers,
     arm::{Arming, swap},
@@ -21,7 +21,7 @@ use super::{
     queued::Reaction,
     queues::Reports,
     saving::forget_written,
-    turn::{FireParams, Fired, FiringLine, Turn},
+    turn::{FireParams, Fired, FiringQueue, Turn},
 };
 use crate::{
     clock::{Cadence, ClockKey, ClockTable, DueClock, Scope},
@@ -68,7 +68,7 @@ impl RunStats {
 
 /// Arms the new timers, and fires the due ones.
 pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireParams) -> Result {
-    if world.resource::<TimerLines>().awaits_swap() {
+    if world.resource::<TimerQueues>().awaits_swap() {
         report_unknown_handlers(world);
         forget_written(world);
         swap(world);
@@ -81,12 +81,12 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireP
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
     let table = world.resource::<ClockTable>();
     let (may_be_due, cadence) = (table.may_be_due(scope), table.cadence_of(scope));
-    let mut lines = world.resource_mut::<TimerLines>();
-    lines.begin_run(scope);
-    if !may_be_due && lines.has_nothing_to_end(scope) {
+    let mut queues = world.resource_mut::<TimerQueues>();
+    queues.begin_run(scope);
+    if !may_be_due && queues.has_nothing_to_end(scope) {
         return Ok(());
     }
-    let burst_limit = lines.burst_limit.get();
+    let burst_limit = queues.burst_limit.get();
     let budget = match scope {
         Scope::Of(_) => world.get_resource().copied().unwrap_or_default(),
         Scope::Under(_) => TimerBudget::Unlimited,
@@ -116,12 +116,12 @@ impl Run {
         let token = RunDepth::begin(world);
         // A handler may run a schedule, which nests a run inside this one.
         let is_nested = !token.is_outermost();
-        let mut lines = world.resource_mut::<TimerLines>();
-        let reports = &lines.reports;
+        let mut queues = world.resource_mut::<TimerQueues>();
+        let reports = &queues.reports;
         let has_cancelled = reports.cancelled.len() > 0;
         let has_ended = !is_nested && reports.has_ended(self.scope);
-        let is_any_waiting = lines.waiting.iter().len() > 0;
-        let mut due = mem::take(&mut lines.arming.due);
+        let is_any_waiting = queues.waiting.iter().len() > 0;
+        let mut due = mem::take(&mut queues.arming.due);
         if has_cancelled {
             write_cancelled(world);
         }
@@ -129,23 +129,23 @@ impl Run {
             end_finished(world, self.cadence);
         }
         if is_any_waiting && self.budget == TimerBudget::Unlimited {
-            world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+            world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
                 let mut table = world.resource_mut::<ClockTable>();
-                lines.stop_all_waiting(&mut table, self.scope);
+                queues.stop_all_waiting(&mut table, self.scope);
             });
         }
         world
             .resource_mut::<ClockTable>()
             .find_due(self.scope, &mut due);
         // A panic may have kept the previous run from ending its bursts.
-        let mut lines = world.resource_mut::<TimerLines>();
+        let mut queues = world.resource_mut::<TimerQueues>();
         for &(.., clock) in &due {
-            lines.end_bursts(clock);
+            queues.end_bursts(clock);
         }
         self.fire_clocks(world, params, &due)?;
         self.spend_budget(world, params)?;
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.arming.due = due;
+        let mut queues = world.resource_mut::<TimerQueues>();
+        queues.arming.due = due;
         Ok(())
     }
 
@@ -178,21 +178,21 @@ impl Run {
             if let Some(done) = fired.take()
                 && done.reaction == Reaction::EndLife
             {
-                let ended = &mut firing.lines.reports.ended;
+                let ended = &mut firing.queues.reports.ended;
                 ended.take_back(None, done.event.entity(), Kind::Lifetime);
             }
             while let (Some(turn), Some(&(.., clock)), None) = (turns.last(), due.first(), &fired) {
                 let runs = turn.as_ref().is_some_and(|turn| {
-                    let next = |line: &mut FiringLine| line.fire_due(turn, &self);
+                    let next = |queue: &mut FiringQueue| queue.fire_due(turn, &self);
                     firing.fire_up_to_handler(turn, self.scope, next, is_observed, &mut fired)
                 });
                 if fired.is_some() {
                     break;
                 }
-                if let Some(line) = firing.lines.get_mut(clock) {
+                if let Some(queue) = firing.queues.get_mut(clock) {
                     // What the handlers arm waits for the next run.
-                    ended.extend(runs.then(|| (clock, line.queue.first_look())));
-                    line.end_bursts();
+                    ended.extend(runs.then(|| (clock, queue.timers.first_look())));
+                    queue.end_bursts();
                 }
                 turns.pop();
                 due = &due[1..];
@@ -218,7 +218,7 @@ impl Run {
         let mut last = None;
         let mut clocks = BTreeSet::new();
         loop {
-            let waiting = &world.resource::<TimerLines>().waiting;
+            let waiting = &world.resource::<TimerQueues>().waiting;
             let Some((rank, (clock, key))) = waiting.after(last) else {
                 break;
             };
@@ -234,13 +234,13 @@ impl Run {
             }
             if clocks.insert(clock) {
                 // A panic may have kept the previous run from ending its bursts.
-                world.resource_mut::<TimerLines>().end_bursts(clock);
+                world.resource_mut::<TimerQueues>().end_bursts(clock);
             }
             self.fire_deferred(world, params, &turn, key)?;
         }
-        let mut lines = world.resource_mut::<TimerLines>();
+        let mut queues = world.resource_mut::<TimerQueues>();
         for clock in clocks {
-            lines.end_bursts(clock);
+            queues.end_bursts(clock);
         }
         Ok(())
     }
@@ -256,27 +256,27 @@ impl Run {
         let is_observed = is_observed(world);
         let is_measured = matches!(self.budget, TimerBudget::Time(_));
         let start = is_measured.then(Instant::now);
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.waiting.add_firing(self.cadence);
-        lines.note((turn.clock, key));
+        let mut queues = world.resource_mut::<TimerQueues>();
+        queues.waiting.add_firing(self.cadence);
+        queues.note((turn.clock, key));
         let mut fired = None;
         let mut is_next = true;
-        let next = |line: &mut FiringLine| match mem::take(&mut is_next) {
-            true => line.fire_deferred(key, turn, &self),
+        let next = |queue: &mut FiringQueue| match mem::take(&mut is_next) {
+            true => queue.fire_deferred(key, turn, &self),
             false => None,
         };
         let mut firing = params.get_mut(world)?;
         firing.fire_up_to_handler(turn, self.scope, next, is_observed, &mut fired);
         // No other timer may be due on the clock, so nothing else tells the table.
-        let line = firing.lines.get(turn.clock);
-        let first_look = line.and_then(|line| line.queue.first_look());
+        let queue = firing.queues.get(turn.clock);
+        let first_look = queue.and_then(|queue| queue.timers.first_look());
         plan(world, &[(turn.clock, first_look)]);
         if let Some(fired) = &mut fired {
             handle(world, fired, self.cadence, is_observed);
         }
         if let Some(start) = start {
-            let mut lines = world.resource_mut::<TimerLines>();
-            lines.waiting.add_time(start.elapsed());
+            let mut queues = world.resource_mut::<TimerQueues>();
+            queues.waiting.add_time(start.elapsed());
         }
         Ok(())
     }
@@ -306,8 +306,8 @@ fn write_hidden(world: &mut World, fired: &mut Fired) {
 /// Writes a message for each cancellation since the previous run.
 fn write_cancelled(world: &mut World) {
     world.resource_scope(|world, mut messages: Mut<Messages<TimerCancelled>>| {
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.reports.cancelled.write(&mut messages);
+        let mut queues = world.resource_mut::<TimerQueues>();
+        queues.reports.cancelled.write(&mut messages);
     });
 }
 
@@ -344,9 +344,9 @@ fn record_end(world: &mut World, fired: &Fired, cadence: Cadence) -> Option<When
     }
     let entity = fired.event.entity();
     let when_done = when_done(world, entity);
-    let mut lines = world.resource_mut::<TimerLines>();
+    let mut queues = world.resource_mut::<TimerQueues>();
     let ended = Ended::timer(entity, when_done);
-    lines.reports.ended.push(cadence, ended);
+    queues.reports.ended.push(cadence, ended);
     Some(when_done)
 }
 
@@ -373,8 +373,8 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence, when_done: WhenDone) 
     } else {
         is_over |= world.get::<Timer>(entity).is_some();
     }
-    if is_over && let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.reports.ended.take_back(cadence, entity, Kind::Timer);
+    if is_over && let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        queues.reports.ended.take_back(cadence, entity, Kind::Timer);
     }
 }
 
@@ -384,7 +384,7 @@ fn is_still(world: &World, fired: &Fired) -> bool {
     timer.and_then(|timer| timer.seat.place()) == Some(fired.place)
 }
 
-impl TimerLines {
+impl TimerQueues {
     /// Starts the statistics and the budget of a run.
     fn begin_run(&mut self, scope: Scope) {
         let reports = &mut self.reports;

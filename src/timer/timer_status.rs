@@ -8,7 +8,7 @@ use bevy_ecs::{
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
-use super::{ArmedTimers, Cooldown, TimerLines};
+use super::{ArmedTimers, Cooldown, TimerQueues};
 use crate::clock::ClockId;
 
 /// The state of an armed or paused timer.
@@ -224,7 +224,7 @@ impl fmt::Display for TimerStatus {
 
 /// Shows a new component once all components of its bundle have arrived.
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if world.contains_resource::<TimerLines>() {
+    if world.contains_resource::<TimerQueues>() {
         world.commands().queue(move |world: &mut World| {
             // Pending commands may change the timer.
             world.flush();

@@ -12,12 +12,12 @@ use bevy_time::{Time, Virtual};
 use smallvec::SmallVec;
 
 use super::{
-    Keyed, Place, RunStats, TimerFired, TimerLines,
+    Keyed, Place, RunStats, TimerFired, TimerQueues,
     budget::{TimerBudget, Waiting},
     end::Ended,
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
-    queues::{TimerLine, index},
+    queues::{ClockQueue, index},
     run::Run,
     undo::TimerJournal,
 };
@@ -35,7 +35,7 @@ pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 /// The parts of the world that are used between two handlers.
 #[derive(SystemParam)]
 pub(crate) struct Firing<'w, 's> {
-    pub(super) lines: ResMut<'w, TimerLines>,
+    pub(super) queues: ResMut<'w, TimerQueues>,
     game: Option<Res<'w, Time<Virtual>>>,
     entities: Entities<'w, 's>,
     messages: ResMut<'w, Messages<TimerFired>>,
@@ -164,27 +164,27 @@ impl Firing<'_, '_> {
         &mut self,
         turn: &Turn,
         scope: Scope,
-        mut next: impl FnMut(&mut FiringLine) -> Option<Fired>,
+        mut next: impl FnMut(&mut FiringQueue) -> Option<Fired>,
         is_observed: bool,
         fired: &mut Option<Fired>,
     ) -> bool {
         let Self {
-            lines,
+            queues,
             game,
             entities,
             messages,
         } = self;
-        if lines.written.is_some() {
+        if queues.written.is_some() {
             // A handler has written the states out. The next firing changes one of them.
             turn.changes.note();
         }
         if turn.is_stopped(game.as_deref(), entities) {
             return false;
         }
-        let line = lines.firing(turn.clock, scope);
-        debug_assert!(line.is_some(), "no timer was ever on clock {}", turn.clock);
-        if let Some(mut line) = line {
-            let next = || next(&mut line);
+        let queue = queues.firing(turn.clock, scope);
+        debug_assert!(queue.is_some(), "no timer was ever on clock {}", turn.clock);
+        if let Some(mut queue) = queue {
+            let next = || next(&mut queue);
             write_firings(messages, entities, next, is_observed, fired);
         }
         if let Some(fired) = fired
@@ -192,7 +192,7 @@ impl Firing<'_, '_> {
         {
             // If a handler panics in the despawn, the next run ends the lifetime.
             let ended = Ended::lifetime(fired.event.entity());
-            lines.reports.ended.push(None, ended);
+            queues.reports.ended.push(None, ended);
         }
         true
     }
@@ -248,14 +248,14 @@ fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<
 }
 
 /// The timers of a clock that fires, and what else a firing changes.
-pub(super) struct FiringLine<'a> {
-    line: &'a mut TimerLine,
+pub(super) struct FiringQueue<'a> {
+    queue: &'a mut ClockQueue,
     waiting: &'a mut Waiting,
     stats: &'a mut RunStats,
     journal: &'a mut Option<TimerJournal>,
 }
 
-impl FiringLine<'_> {
+impl FiringQueue<'_> {
     /// Fires the first due timer, if any.
     ///
     /// The queue is consistent when this returns, so handlers may do anything.
@@ -263,12 +263,12 @@ impl FiringLine<'_> {
     pub(super) fn fire_due(&mut self, turn: &Turn, run: &Run) -> Option<Fired> {
         let now = turn.reading.now;
         loop {
-            let mut due = self.line.queue.pop_due(now)?;
+            let mut due = self.queue.timers.pop_due(now)?;
             if let Some(journal) = self.journal {
                 let key = due.key();
                 let first = due.put_back();
-                self.line.note(journal, (turn.clock, key));
-                due = self.line.queue.pop_again(first);
+                self.queue.note(journal, (turn.clock, key));
+                due = self.queue.timers.pop_again(first);
             }
             let deadline = due.deadline();
             let (key, timer) = due.key_and_value();
@@ -280,7 +280,7 @@ impl FiringLine<'_> {
                     self.defer(turn.clock, key, deadline);
                     continue;
                 }
-                let fired = self.line.fire_any(first, turn, run);
+                let fired = self.queue.fire_any(first, turn, run);
                 self.stats.count(&fired.event);
                 return Some(fired);
             };
@@ -293,8 +293,8 @@ impl FiringLine<'_> {
 
     /// Lets a due timer wait for the budget.
     fn defer(&mut self, clock: ClockKey, key: Key, deadline: u64) {
-        self.line.queue.park(key, deadline);
-        if let Some(timer) = self.line.queue.get_mut(key) {
+        self.queue.timers.park(key, deadline);
+        if let Some(timer) = self.queue.timers.get_mut(key) {
             let rank = self
                 .waiting
                 .push(timer.priority().unwrap_or(0), (clock, key));
@@ -304,28 +304,28 @@ impl FiringLine<'_> {
 
     /// Fires a timer that waits for the budget. If its next deadline has passed, too, it waits again.
     pub(super) fn fire_deferred(&mut self, key: Key, turn: &Turn, run: &Run) -> Option<Fired> {
-        let deadline = self.line.queue.deadline(key)?;
-        let timer = self.line.queue.get_mut(key)?;
+        let deadline = self.queue.timers.deadline(key)?;
+        let timer = self.queue.timers.get_mut(key)?;
         self.waiting.remove(timer.take_rank()?);
         let (fired, next) = turn.fire(timer, (key, deadline), run.burst_limit);
         if timer.burst == 1 {
-            self.line.bursting.push(key);
+            self.queue.bursting.push(key);
         }
         match next {
             Some(next) if next <= turn.reading.now => self.defer(turn.clock, key, next),
-            Some(next) => _ = self.line.queue.arm(key, next),
-            None => _ = self.line.queue.cancel(key),
+            Some(next) => _ = self.queue.timers.arm(key, next),
+            None => _ = self.queue.timers.cancel(key),
         }
         self.stats.count(&fired.event);
         Some(fired)
     }
 }
 
-impl TimerLine {
+impl ClockQueue {
     /// Fires the first due timer, which may end, be late or have rare state.
     #[inline(never)]
     fn fire_any(&mut self, first: First, turn: &Turn, run: &Run) -> Fired {
-        let mut due = self.queue.pop_again(first);
+        let mut due = self.timers.pop_again(first);
         let deadline = due.deadline();
         let (key, timer) = due.key_and_value();
         let (fired, next) = turn.fire(timer, (key, deadline), run.burst_limit);
@@ -343,11 +343,11 @@ impl TimerLine {
     }
 }
 
-impl TimerLines {
+impl TimerQueues {
     /// Returns the timers of a clock, to fire them in a run of this scope.
-    fn firing(&mut self, clock: ClockKey, scope: Scope) -> Option<FiringLine<'_>> {
-        Some(FiringLine {
-            line: self.lines.get_mut(index(clock))?,
+    fn firing(&mut self, clock: ClockKey, scope: Scope) -> Option<FiringQueue<'_>> {
+        Some(FiringQueue {
+            queue: self.queues.get_mut(index(clock))?,
             waiting: &mut self.waiting,
             stats: self.reports.run_mut(scope),
             journal: &mut self.journal,

@@ -6,11 +6,11 @@ use core::mem;
 use bevy_ecs::{entity::MapEntities, prelude::*};
 
 use super::{
-    Kind, TimerLines,
+    Kind, TimerQueues,
     budget::Turns,
     place::Place,
     queued::{ArmedTimer, Mark},
-    queues::{Reports, TimerLine, is_armed},
+    queues::{ClockQueue, Reports, is_armed},
     random::Numbers,
 };
 use crate::{clock::ClockId, journal::Journal};
@@ -32,7 +32,7 @@ pub(crate) struct QueuedTimer {
 
 /// Everything that has no journal, as it was. It grows with what waits for the next run.
 #[derive(Debug)]
-pub(crate) struct LinesMark {
+pub(crate) struct QueuesMark {
     added: Vec<TimerName>,
     loaded: usize,
     next_sequence: u64,
@@ -47,15 +47,15 @@ pub(super) fn note_new(journal: &mut TimerJournal, timer: &ArmedTimer) {
     journal.note((timer.entity, timer.kind()), || None);
 }
 
-impl TimerLine {
-    /// Notes a timer of this line that is about to change.
+impl ClockQueue {
+    /// Notes a timer of this queue that is about to change.
     #[cold]
     pub(super) fn note(&self, journal: &mut TimerJournal, place: Place) {
         let key = place.1;
         if let (Some(timer), Some(deadline), Some(sequence)) = (
-            self.queue.get(key),
-            self.queue.deadline(key),
-            self.queue.sequence(key),
+            self.timers.get(key),
+            self.timers.deadline(key),
+            self.timers.sequence(key),
         ) {
             journal.note((timer.entity, timer.kind()), || {
                 let timer = timer.clone();
@@ -70,12 +70,12 @@ impl TimerLine {
     }
 }
 
-impl TimerLines {
+impl TimerQueues {
     /// Returns what [`put_back`](Self::put_back) needs beside the journal that begins now.
-    pub(crate) fn mark(&self) -> LinesMark {
+    pub(crate) fn mark(&self) -> QueuesMark {
         let added = self.arming.added.iter();
         let added = added.filter_map(|place| self.timer(place));
-        LinesMark {
+        QueuesMark {
             added: added.map(|timer| (timer.entity, timer.kind())).collect(),
             loaded: self.arming.added.loaded,
             next_sequence: self.arming.next_sequence,
@@ -107,7 +107,7 @@ impl TimerLines {
     pub(crate) fn put_back<'a>(
         &mut self,
         world: &World,
-        mark: &LinesMark,
+        mark: &QueuesMark,
         changed: impl Iterator<Item = (TimerName, &'a Option<QueuedTimer>)>,
         mapper: &mut impl EntityMapper,
     ) {
@@ -165,7 +165,7 @@ impl TimerLines {
             let mut now = mem::replace(self.timer_mut(place)?, timer);
             self.stop_waiting(&mut now);
             let (clock, key) = place;
-            let queue = &mut self.get_mut(clock)?.queue;
+            let queue = &mut self.get_mut(clock)?.timers;
             queue.park(key, deadline);
             queue.set_sequence(key, sequence);
         } else {
@@ -174,7 +174,7 @@ impl TimerLines {
             component.seat.move_to(Some(place));
         }
         if !is_parked {
-            self.get_mut(place.0)?.queue.release(place.1);
+            self.get_mut(place.0)?.timers.release(place.1);
         }
         Some(place)
     }
@@ -183,7 +183,7 @@ impl TimerLines {
     pub(crate) fn add_changed(
         &self,
         world: &World,
-        mark: &LinesMark,
+        mark: &QueuesMark,
         journal: &TimerJournal,
         changed: &mut Vec<Entity>,
     ) {

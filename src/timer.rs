@@ -6,6 +6,7 @@ mod action;
 mod arm;
 mod budget;
 mod build;
+mod cancel;
 mod cancelled;
 mod change;
 mod cooldown;
@@ -79,7 +80,7 @@ pub(crate) use fast_forward::{fast_forward, fast_forward_to_next};
 pub(crate) use insert_for::{CrateTimer, check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
-pub(crate) use keyed::{KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key};
+pub(crate) use keyed::{KeyTable, insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses};
 pub(crate) use pause::{on_pause, on_pauses, on_resume};
@@ -176,7 +177,7 @@ pub(crate) use undo::{QueuedTimer, QueuesMark, TimerJournal, TimerName};
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
-#[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
+#[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = cancel::on_discard, on_remove = cancel::on_remove, on_despawn = cancel::on_despawn)]
 #[cfg_attr(feature = "bevy_reflect", derive(TypePath), type_path = "bevy_due")]
 #[cfg_attr(
     feature = "serialize",

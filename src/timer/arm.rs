@@ -10,9 +10,8 @@ use core::mem;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerQueues, TimerState,
-    end::{end_in_next_run, lose_clock},
-    keyed::key_of,
+    Kind, Timer, TimerQueues, TimerState,
+    end::{cancel_without_clock, end_in_next_run},
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
     random::Numbers,
@@ -20,11 +19,9 @@ use super::{
 };
 use crate::{
     clock::{
-        ClockError, ClockId, ClockKey, ClockTable, DueClock, Reading, add_missing_clock,
-        built_in_id, warn,
+        ClockError, ClockId, ClockKey, ClockTable, DueClock, Reading, add_missing_clock, warn,
     },
     missing_plugin::warn_without_plugin,
-    owner::owner_of,
     queue::NEVER,
     recent_peak::RecentPeak,
 };
@@ -32,7 +29,7 @@ use crate::{
 /// What arming needs beside the queues.
 #[derive(Debug)]
 pub(super) struct Arming {
-    pub(super) added: Added,
+    pub(super) swap_list: SwapList,
     /// The sequence of the timer that is armed next, on whichever clock.
     pub(super) next_sequence: u64,
     pub(super) numbers: Numbers,
@@ -45,7 +42,7 @@ pub(super) struct Arming {
 
 /// The timers that the next swap arms. A timer that is cancelled leaves its entry.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Added {
+pub(super) struct SwapList {
     timers: Vec<Place>,
     /// The number of timers in a saved state.
     pub(super) loaded: usize,
@@ -57,7 +54,7 @@ pub(super) struct Added {
 impl Arming {
     pub(super) fn new(modifiers: Modifiers, seed: u64) -> Self {
         Self {
-            added: Added::default(),
+            swap_list: SwapList::default(),
             next_sequence: 0,
             numbers: Numbers::new(seed),
             modifiers,
@@ -73,7 +70,7 @@ impl Arming {
     }
 }
 
-impl Added {
+impl SwapList {
     pub(super) fn is_empty(&self) -> bool {
         self.timers.is_empty()
     }
@@ -172,7 +169,7 @@ fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()
     let (clock, _) = ClockTable::GAME;
     let now = table.get::<ClockTable>()?.game_time();
     let mut armed = ArmedTimer::new(entity, kind, timer);
-    armed.set(Mark::New, true);
+    armed.set(Mark::Unsettled, true);
     let place = queues.add(clock, now.saturating_add(timer.delay), armed);
     timer.seat.move_to(Some(place));
     Some(())
@@ -191,7 +188,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
     let loaded = component.loaded().copied();
     let read = match loaded {
         // Its delay has not started.
-        Some(TimerState::Added { .. }) => None,
+        Some(TimerState::Unsettled { .. }) => None,
         Some(_) | None => table.read(setting.clock).ok(),
     };
     let (clock, reading) = match read {
@@ -205,7 +202,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
             progress.deadline(reading)
         }
         // The swap starts its delay.
-        Some(TimerState::Added { random, .. }) => {
+        Some(TimerState::Unsettled { random, .. }) => {
             if random.is_some() {
                 timer.change_rare(|rare| rare.random = *random);
             }
@@ -219,13 +216,13 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
             deadline
         }
     };
-    timer.set(Mark::New, true);
+    timer.set(Mark::Unsettled, true);
     timer.set(Mark::Owned, setting.owner != entity);
     timer.set_acts(setting.acts);
     timer.halt(setting.halt, reading.now);
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
     queues.arming.numbers = numbers;
-    queues.arming.added.loaded += usize::from(loaded.is_some());
+    queues.arming.swap_list.loaded += usize::from(loaded.is_some());
     let place = queues.add(clock, deadline, timer);
     let component = kind.get(world, entity)?;
     component.seat.move_to(Some(place));
@@ -235,40 +232,42 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
 /// The swap: arms the timers that were added or changed since the last one. A new timer whose clock does
 /// not exist is cancelled.
 pub(crate) fn swap(world: &mut World) {
-    if world.resource::<TimerQueues>().arming.added.is_empty() {
+    if world.resource::<TimerQueues>().arming.swap_list.is_empty() {
         return;
     }
     let lost = world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
         let queues = &mut *queues;
-        let is_any_loaded = queues.arming.added.loaded > 0;
-        let mut added = queues.arming.added.take();
+        let is_any_loaded = queues.arming.swap_list.loaded > 0;
+        let mut listed = queues.arming.swap_list.take();
         if is_any_loaded {
-            put_in_saved_order(world, queues, &mut added);
+            put_in_saved_order(world, queues, &mut listed);
         }
         let mut lost = Vec::new();
         let mut settling = Settling::new(world, is_any_loaded);
-        added.retain_mut(|added| match settling.settle(queues, *added) {
+        listed.retain_mut(|listed| match settling.settle(queues, *listed) {
             Ok(settled) => {
-                *added = settled;
+                *listed = settled;
                 true
             }
             Err(unknown) => {
                 // It stays on the list, because a command before its own may cancel it or add the clock.
-                queues.arming.added.push(*added);
+                queues.arming.swap_list.push(*listed);
                 lost.push(unknown);
                 false
             }
         });
         let mut table = world.resource_mut::<ClockTable>();
-        queues.reports.armed += queues.release(&mut table, &added);
-        queues.arming.added.reuse(added);
+        queues.reports.armed += queues.release(&mut table, &listed);
+        queues.arming.swap_list.reuse(listed);
         lost
     });
     for (entity, kind, clock) in lost {
         warn(&mut world.into(), ClockError::NoSuchClock(clock));
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
-        commands.queue(move |world: &mut World| lose_clock(world, entity, kind));
+        commands.queue(move |world: &mut World| {
+            cancel_without_clock(world, entity, kind);
+        });
     }
     world.flush();
 }
@@ -281,7 +280,7 @@ pub(crate) fn swap(world: &mut World) {
 /// Returns its clock if this does not exist.
 pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place, ClockId>> {
     let queues = world.get_resource::<TimerQueues>()?;
-    if !queues.timer(place)?.is(Mark::New) {
+    if !queues.timer(place)?.is(Mark::Unsettled) {
         return Some(Ok(place));
     }
     Some(world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
@@ -289,18 +288,18 @@ pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place
         let settled = settling.settle(&mut queues, place);
         let settled = settled.map_err(|(.., clock)| clock)?;
         if settled != place {
-            queues.arming.added.push(settled);
+            queues.arming.swap_list.push(settled);
         }
         Ok(settled)
     }))
 }
 
 /// Gives loaded timers the order in which they were saved, and sorts the list.
-fn put_in_saved_order(world: &World, queues: &mut TimerQueues, added: &mut [Place]) {
-    let loaded = added.iter().filter_map(|&(clock, key)| {
+fn put_in_saved_order(world: &World, queues: &mut TimerQueues, listed: &mut [Place]) {
+    let loaded = listed.iter().filter_map(|&(clock, key)| {
         let queue = queues.get(clock)?;
         let timer = queue.timers.get(key)?;
-        let new = Some(timer).filter(|timer| timer.is(Mark::New))?;
+        let new = Some(timer).filter(|timer| timer.is(Mark::Unsettled))?;
         let order = new.kind().get(world, new.entity)?.loaded()?.order();
         Some((order, queue.timers.sequence(key)?, clock, key))
     });
@@ -314,7 +313,7 @@ fn put_in_saved_order(world: &World, queues: &mut TimerQueues, added: &mut [Plac
             queue.timers.set_sequence(key, sequence);
         }
     }
-    added.sort_by_cached_key(|&(clock, key)| queues.get(clock)?.timers.sequence(key));
+    listed.sort_by_cached_key(|&(clock, key)| queues.get(clock)?.timers.sequence(key));
 }
 
 /// Settles the clocks of new timers.
@@ -347,7 +346,7 @@ impl<'w> Settling<'w> {
         queues: &mut TimerQueues,
         place: Place,
     ) -> Result<Place, (Entity, Kind, ClockId)> {
-        let Some(timer) = queues.timer(place).filter(|it| it.is(Mark::New)) else {
+        let Some(timer) = queues.timer(place).filter(|it| it.is(Mark::Unsettled)) else {
             return Ok(place);
         };
         let (entity, kind) = (timer.entity, timer.kind());
@@ -363,7 +362,7 @@ impl<'w> Settling<'w> {
         };
         let place = settled.map_err(|clock| (entity, kind, clock))?;
         if let Some(timer) = queues.timer_mut(place) {
-            timer.set(Mark::New, false);
+            timer.set(Mark::Unsettled, false);
         }
         Ok(place)
     }
@@ -432,157 +431,4 @@ fn late_start(queues: &mut TimerQueues, place: Place, component: &Timer, reading
     };
     queues.arming.numbers = numbers;
     deadline
-}
-
-/// Cancels a lifetime that is about to be replaced or removed.
-pub(super) fn on_discard_lifetime(
-    mut world: DeferredWorld,
-    HookContext { entity, .. }: HookContext,
-) {
-    cancel_silently(&mut world, entity, Kind::Lifetime);
-}
-
-/// Takes a timer of `entity` out of its queue, without an event.
-pub(super) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
-    let Some(timer) = kind.get(world, entity) else {
-        return;
-    };
-    let place = timer.seat.place();
-    leave(timer);
-    if let Some(place) = place
-        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
-    {
-        queues.take(place);
-    }
-}
-
-/// Empties the seat of a timer that is cancelled. If it is inserted again, it starts over.
-fn leave(timer: &Timer) {
-    timer.seat.move_to(None);
-    timer.use_loaded();
-}
-
-/// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
-pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(timer) = world.get::<Timer>(entity)
-        && timer.seat.place().is_none()
-    {
-        // Usually `on_despawn` has cancelled it.
-        return timer.use_loaded();
-    }
-    if let Some(number) = cancel(&mut world, entity, CancelReason::Replaced)
-        && let Some(timer) = world.get::<Timer>(entity)
-    {
-        timer.seat.report(number);
-    }
-}
-
-/// Corrects the report of `on_discard`: the timer was removed.
-pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let timer = world.get::<Timer>(entity);
-    if let Some(number) = timer.and_then(|timer| timer.seat.reported())
-        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
-        && let Some(report) = queues.reports.cancelled.get_mut(number)
-    {
-        report.reason = CancelReason::Removed;
-    }
-}
-
-/// Cancels the timer of an entity that despawns, before `on_discard` does.
-pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    cancel(&mut world, entity, CancelReason::Despawned);
-}
-
-/// Takes the timer of `entity` out of its queue, but leaves its component in place. Returns the number
-/// of the report, or `None` if the timer was not armed.
-pub(super) fn cancel(
-    world: &mut DeferredWorld,
-    entity: Entity,
-    reason: CancelReason,
-) -> Option<u64> {
-    let (number, cancelled) = take_out(world, entity, reason)?;
-    // Observers see the report once the operation is done, because its reason may change until then.
-    if cancelled.is_observed(world) {
-        trigger_later(world, cancelled, number);
-    }
-    Some(number)
-}
-
-/// Takes the timer of `entity` out of its queue, and reports the cancellation. Returns the number of
-/// the report and the event, or `None` if the timer was not armed.
-///
-/// The message is written in the next run.
-pub(super) fn take_out(
-    world: &mut DeferredWorld,
-    entity: Entity,
-    reason: CancelReason,
-) -> Option<(u64, TimerCancelled)> {
-    let entity_ref = world.get_entity(entity).ok()?;
-    let timer = entity_ref.get::<Timer>()?;
-    let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
-    leave(timer);
-    let place = place?;
-    let clock = place.0;
-    let archetype = entity_ref.archetype().id();
-    let mut queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
-    let is_new = queues.take(place)?.is(Mark::New);
-    let modified = queues.arming.modifiers.noted(archetype);
-    let is_settled = !is_new || clock == ClockTable::GAME.0;
-    let cancelled = match (modified, built_in_id(clock)) {
-        (Some(Modified::Nothing), Some(clock)) if is_settled => {
-            TimerCancelled::new(entity, reason).with_clock(clock)
-        }
-        _ => {
-            let settled = Some(clock).filter(|_| !is_new);
-            let clock = (settled, chosen);
-            let (cancelled, modified) = cancellation(world, entity, clock, reason)?;
-            queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
-            queues.arming.modifiers.set(archetype, modified);
-            cancelled
-        }
-    };
-    Some((queues.reports.cancelled.push(cancelled), cancelled))
-}
-
-/// Returns the event for the cancellation of a timer, and the modifiers in its archetype.
-fn cancellation(
-    world: &World,
-    entity: Entity,
-    (settled, chosen): (Option<ClockKey>, Option<ClockId>),
-    reason: CancelReason,
-) -> Option<(TimerCancelled, Modified)> {
-    let table = world.get_resource::<ClockTable>();
-    let modifiers = &world.get_resource::<TimerQueues>()?.arming.modifiers;
-    let entity_ref = world.get_entity(entity).ok()?;
-    let clock = match table.and_then(|table| table.id(settled?)) {
-        Some(clock) => clock,
-        None => Setting::new(world, modifiers, entity_ref, chosen).clock,
-    };
-    let owner = owner_of(entity_ref);
-    let reason = match reason {
-        CancelReason::Despawned if !world.entities().contains_spawned(owner) => {
-            CancelReason::OwnerGone
-        }
-        reason => reason,
-    };
-    let cancelled = TimerCancelled {
-        entity,
-        owner,
-        clock: clock.into(),
-        key: key_of(world, entity).map(|(_, key)| key),
-        reason,
-        is_announced: entity_ref.get::<CrateTimer>().is_none(),
-    };
-    Some((cancelled, modifiers.of(entity_ref.archetype())))
-}
-
-fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
-    world.commands().queue(move |world: &mut World| {
-        let mut queues = world.get_resource_mut::<TimerQueues>();
-        let report = queues
-            .as_mut()
-            .and_then(|queues| queues.reports.cancelled.get_mut(number));
-        let cancelled = report.map_or(cancelled, |report| *report);
-        cancelled.trigger(world);
-    });
 }

@@ -8,8 +8,9 @@ use bevy_ecs::prelude::*;
 use super::{
     CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Place, Timer, TimerQueues,
     WhenDone,
-    arm::{settle_now, take_out},
+    arm::settle_now,
     build::or_panic,
+    cancel::take_out,
     end::{Ended, end_recorded, end_unarmed},
     keyed::find_keyed,
     queued::{ArmedTimer, resumed},

@@ -6,7 +6,7 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
-use super::{IntoDuration, Timer, arm};
+use super::{IntoDuration, Timer, arm, cancel};
 
 /// Despawns the entity after a delay.
 ///
@@ -44,7 +44,7 @@ use super::{IntoDuration, Timer, arm};
 /// ```
 #[doc(alias("lifetime", "ttl"))]
 #[derive(Component, Clone, PartialEq, Eq)]
-#[component(immutable, map_entities, on_insert = arm::on_insert_lifetime, on_discard = arm::on_discard_lifetime)]
+#[component(immutable, map_entities, on_insert = arm::on_insert_lifetime, on_discard = cancel::on_discard_lifetime)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),

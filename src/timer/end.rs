@@ -12,7 +12,7 @@ use bevy_reflect::prelude::*;
 use super::{
     CancelReason, CrateTimer, DespawnAfter, Kind, Place, Timer, TimerAction, TimerFired,
     TimerQueues, WhenDone,
-    arm::{cancel, cancel_silently},
+    cancel::{cancel, cancel_silently},
     queued::Mark,
     queues::is_armed,
     setting::Setting,
@@ -296,7 +296,7 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
     timers.sort_unstable_by_key(|&(sequence, ..)| sequence);
     for (_, key, timer) in timers {
         let (entity, kind) = (timer.entity, timer.kind());
-        if timer.is(Mark::New) {
+        if timer.is(Mark::Unsettled) {
             unsettle(&mut world, (clock_key, key), entity, kind);
             continue;
         }
@@ -329,7 +329,7 @@ fn unsettle(world: &mut DeferredWorld, place: Place, entity: Entity, kind: Kind)
 }
 
 /// Cancels a timer of an entity, unless its clock exists by now.
-pub(super) fn lose_clock(world: &mut World, entity: Entity, kind: Kind) {
+pub(super) fn cancel_without_clock(world: &mut World, entity: Entity, kind: Kind) {
     let setting = Setting::of(world, entity, kind);
     let table = world.get_resource::<ClockTable>();
     let (Some(setting), Some(table)) = (setting, table) else {

@@ -16,7 +16,7 @@ use entities::OwnedEntities;
 
 use super::{
     CancelReason, TimerQueues,
-    arm::cancel,
+    cancel::cancel,
     end::retire_later,
     keyed::{free_key, take_key},
     pause::follow_owner,

@@ -66,9 +66,9 @@ pub(super) enum Mark {
     /// The timer belongs to another entity.
     Owned = 1 << 0,
     /// The clock of the timer is not settled until the next swap.
-    New = 1 << 1,
+    Unsettled = 1 << 1,
     /// The timer is on the list of the next swap.
-    Added = 1 << 2,
+    Listed = 1 << 2,
 }
 
 /// Returns the deadline of a timer that was paused, and resumes now.

@@ -139,7 +139,7 @@ impl TimerQueues {
     /// Puts a timer into the queue of a clock. The next swap lets it wait for its deadline.
     #[inline]
     pub(super) fn add(&mut self, clock: ClockKey, deadline: u64, mut timer: ArmedTimer) -> Place {
-        timer.set(Mark::Added, true);
+        timer.set(Mark::Listed, true);
         let sequence = self.arming.next_sequence();
         let place = self.insert(clock, sequence, deadline, timer);
         self.list(place);
@@ -167,18 +167,18 @@ impl TimerQueues {
     /// Puts a timer on the list of the next swap.
     #[inline]
     fn list(&mut self, place: Place) {
-        if self.arming.added.is_full() {
+        if self.arming.swap_list.is_full() {
             self.tidy();
         }
-        self.arming.added.push(place);
+        self.arming.swap_list.push(place);
     }
 
     /// Forgets the cancelled timers of the list. A timer that is armed again and again leaves no trail.
     #[cold]
     fn tidy(&mut self) {
-        let mut added = mem::take(&mut self.arming.added);
-        added.retain(|place| self.timer(place).is_some());
-        self.arming.added = added;
+        let mut listed = mem::take(&mut self.arming.swap_list);
+        listed.retain(|place| self.timer(place).is_some());
+        self.arming.swap_list = listed;
     }
 
     /// Returns the queue of a clock, to which a timer is added.
@@ -278,9 +278,9 @@ impl TimerQueues {
         queue.timers.park(key, deadline);
         if let Some(timer) = queue.timers.get_mut(key)
             && !timer.is_halted()
-            && !timer.is(Mark::Added)
+            && !timer.is(Mark::Listed)
         {
-            timer.set(Mark::Added, true);
+            timer.set(Mark::Listed, true);
             self.list(place);
         }
     }
@@ -330,10 +330,10 @@ impl TimerQueues {
 
     /// Lets the timers on the list wait for their deadlines, and tells the table of clocks. The clocks of
     /// new timers are settled.
-    pub(super) fn release(&mut self, table: &mut ClockTable, added: &[Place]) -> u64 {
+    pub(super) fn release(&mut self, table: &mut ClockTable, listed: &[Place]) -> u64 {
         let mut armed = 0;
-        for added in added.chunk_by(|(a, _), (b, _)| a == b) {
-            let clock = added[0].0;
+        for listed in listed.chunk_by(|(a, _), (b, _)| a == b) {
+            let clock = listed[0].0;
             let Some(queue) = self.queues.get_mut(index(clock)) else {
                 continue;
             };
@@ -341,7 +341,7 @@ impl TimerQueues {
                 // The queue may not have been checked for a long time: advance it first.
                 queue.timers.has_due(reading.now);
             }
-            for &place in added {
+            for &place in listed {
                 if let Some(journal) = &mut self.journal {
                     queue.note(journal, place);
                 }
@@ -378,8 +378,8 @@ impl TimerQueues {
     /// they wait for the budget.
     fn idle(&self, clock: ClockKey) -> impl Iterator<Item = Key> {
         let halted = |place| self.timer(place).is_none_or(ArmedTimer::is_halted);
-        let added = self.arming.added.iter().filter(move |&it| !halted(it));
-        let idle = added.chain(self.waiting.iter());
+        let listed = self.arming.swap_list.iter().filter(move |&it| !halted(it));
+        let idle = listed.chain(self.waiting.iter());
         idle.filter_map(move |(of, key)| (of == clock).then_some(key))
     }
 
@@ -410,7 +410,7 @@ impl TimerQueues {
     /// Tells the table when to look at the clocks with timers that are idle until the next run.
     pub(super) fn plan(&self, table: &mut ClockTable) {
         let mut deadlines = BTreeMap::new();
-        for (clock, key) in self.arming.added.iter().chain(self.waiting.iter()) {
+        for (clock, key) in self.arming.swap_list.iter().chain(self.waiting.iter()) {
             if let Some(queue) = self.get(clock)
                 && let Some(timer) = queue.timers.get(key)
                 && let Some(deadline) = queue.timers.deadline(key)
@@ -446,10 +446,10 @@ impl TimerQueues {
     }
 
     /// Returns the new timers whose clocks are not settled until the next swap.
-    pub(crate) fn new_timers(&self) -> impl Iterator<Item = (Entity, Kind)> {
-        let added = self.arming.added.iter();
-        let timers = added.filter_map(|place| self.timer(place));
-        let new = timers.filter(|timer| timer.is(Mark::New));
+    pub(crate) fn unsettled(&self) -> impl Iterator<Item = (Entity, Kind)> {
+        let listed = self.arming.swap_list.iter();
+        let timers = listed.filter_map(|place| self.timer(place));
+        let new = timers.filter(|timer| timer.is(Mark::Unsettled));
         new.map(|timer| (timer.entity, timer.kind()))
     }
 
@@ -495,7 +495,7 @@ impl ClockQueue {
         let Some(timer) = self.timers.get_mut(key) else {
             return false;
         };
-        timer.set(Mark::Added, false);
+        timer.set(Mark::Listed, false);
         !timer.is_halted() && self.timers.release(key)
     }
 
@@ -521,15 +521,10 @@ pub(super) fn change_armed(
     world: &mut DeferredWorld,
     entity: Entity,
     change: impl FnOnce(&mut ArmedTimer),
-) {
-    if let Some(place) = world
-        .get::<Timer>(entity)
-        .and_then(|timer| timer.seat.place())
-        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
-        && let Some(timer) = queues.timer_mut(place)
-    {
-        change(timer);
-    }
+) -> Option<()> {
+    let place = world.get::<Timer>(entity)?.seat.place()?;
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    queues.timer_mut(place).map(change)
 }
 
 /// Returns `true` if a timer of an entity is armed or paused.
@@ -557,7 +552,7 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
     };
     // The frame run does these for both cadences.
     let any_run = || {
-        !queues.arming.added.is_empty()
+        !queues.arming.swap_list.is_empty()
             || queues.reports.cancelled.len() > 0
             || table.is_some_and(ClockTable::is_loading)
             || is_changed(world)

@@ -401,9 +401,11 @@ impl TimerQueues {
     /// Returns `true` if there are new timers or actions, or written states that the run changes.
     fn awaits_swap(&self) -> bool {
         let Arming {
-            added, unhandled, ..
+            swap_list,
+            unhandled,
+            ..
         } = &self.arming;
-        !added.is_empty() || !unhandled.is_empty() || self.written.is_some()
+        !swap_list.is_empty() || !unhandled.is_empty() || self.written.is_some()
     }
 
     /// Returns `true` if a run has no cancellation to write, no timer to end, and none that waits for the

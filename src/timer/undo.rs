@@ -33,7 +33,7 @@ pub(crate) struct QueuedTimer {
 /// Everything that has no journal, as it was. It grows with what waits for the next run.
 #[derive(Debug)]
 pub(crate) struct QueuesMark {
-    added: Vec<TimerName>,
+    listed: Vec<TimerName>,
     loaded: usize,
     next_sequence: u64,
     numbers: Numbers,
@@ -73,11 +73,11 @@ impl ClockQueue {
 impl TimerQueues {
     /// Returns what [`put_back`](Self::put_back) needs beside the journal that begins now.
     pub(crate) fn mark(&self) -> QueuesMark {
-        let added = self.arming.added.iter();
-        let added = added.filter_map(|place| self.timer(place));
+        let listed = self.arming.swap_list.iter();
+        let listed = listed.filter_map(|place| self.timer(place));
         QueuesMark {
-            added: added.map(|timer| (timer.entity, timer.kind())).collect(),
-            loaded: self.arming.added.loaded,
+            listed: listed.map(|timer| (timer.entity, timer.kind())).collect(),
+            loaded: self.arming.swap_list.loaded,
             next_sequence: self.arming.next_sequence,
             numbers: self.arming.numbers,
             turns: self.waiting.turns,
@@ -121,13 +121,13 @@ impl TimerQueues {
             }
         }
         self.waiting.rewind(mark.turns, waiting);
-        let added = &mut self.arming.added;
-        added.retain(|_| false);
-        added.loaded = mark.loaded;
-        for &(entity, kind) in &mark.added {
+        let listed = &mut self.arming.swap_list;
+        listed.retain(|_| false);
+        listed.loaded = mark.loaded;
+        for &(entity, kind) in &mark.listed {
             let component = kind.get(world, mapper.get_mapped(entity));
             if let Some(place) = component.and_then(|it| it.seat.place()) {
-                added.push(place);
+                listed.push(place);
             }
         }
         self.arming.next_sequence = mark.next_sequence;
@@ -160,7 +160,7 @@ impl TimerQueues {
         // A run begins without bursts.
         timer.burst = 0;
         let is_waiting = timer.rare().is_some_and(|rare| rare.rank.is_some());
-        let is_parked = is_waiting || timer.is_halted() || timer.is(Mark::Added);
+        let is_parked = is_waiting || timer.is_halted() || timer.is(Mark::Listed);
         if self.is_in_slot(name, earlier) {
             let mut now = mem::replace(self.timer_mut(place)?, timer);
             self.stop_waiting(&mut now);

@@ -166,7 +166,7 @@ impl Log {
         entities.extend(
             world
                 .resource::<TimerQueues>()
-                .new_timers()
+                .unsettled()
                 .map(|(entity, _)| entity),
         );
         for entity in entities {

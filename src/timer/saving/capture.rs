@@ -92,12 +92,12 @@ impl<'w> Capture<'w> {
         let timer = queue.timers.get(key)?;
         let sequence = queue.timers.sequence(key)?;
         // A component that arrived later may have put a new timer on another clock.
-        if timer.is(Mark::New) {
+        if timer.is(Mark::Unsettled) {
             let setting = Setting::of(self.world, entity, kind)?;
             let found = self.table.find(setting.clock).ok();
             if found.is_none_or(|found| found.key != clock) {
                 let random = timer.random();
-                return Some(TimerState::Added { sequence, random });
+                return Some(TimerState::Unsettled { sequence, random });
             }
         }
         let reading = self.times.reading(clock)?;

@@ -1,7 +1,7 @@
 //! A cancellation: its event, for the observers of the timer and of its owner, and its message.
 
 use alloc::{borrow::Cow, vec::Vec};
-use core::{fmt, ops::Deref};
+use core::ops::Deref;
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
@@ -55,7 +55,7 @@ use crate::clock::{ClockId, PackedClockId};
 /// app.world_mut().flush();
 /// assert_eq!(app.world().resource::<Log>().0, ["Meteor is interrupted"]);
 /// ```
-#[derive(EntityEvent, Message, Clone, Copy, PartialEq, Eq)]
+#[derive(EntityEvent, Message, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -195,18 +195,6 @@ impl TimerCancelled {
             world.trigger(OwnedTimerCancelled::new(self));
             world.flush();
         }
-    }
-}
-
-impl fmt::Debug for TimerCancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimerCancelled")
-            .field("entity", &self.entity)
-            .field("owner", &self.owner)
-            .field("key", &self.key())
-            .field("clock", &self.clock)
-            .field("reason", &self.reason)
-            .finish()
     }
 }
 

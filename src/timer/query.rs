@@ -245,7 +245,7 @@ impl ArmedTimers<'_, '_> {
     /// [`TimerBudget`](crate::timer::TimerBudget) was spent. Paused timers are not included.
     #[must_use]
     pub fn deferred(&self) -> usize {
-        self.queues.waiting.iter().len()
+        self.queues.deferred.iter().len()
     }
 
     /// Returns the statistics of the last per-frame run.

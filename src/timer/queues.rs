@@ -11,7 +11,7 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 use super::{
     Kind, RunStats, Timer,
     arm::Arming,
-    budget::{Rank, Waiting},
+    budget::{Deferred, Rank},
     cancelled::Cancellations,
     end::EndedTimers,
     place::{NO_CLOCK, Place},
@@ -37,7 +37,7 @@ pub(crate) struct TimerQueues {
     pub(crate) journal: Option<TimerJournal>,
     pub(super) arming: Arming,
     /// The timers that are due and wait for the budget.
-    pub(super) waiting: Waiting,
+    pub(super) deferred: Deferred,
     pub(super) reports: Reports,
     /// The states that were written out for serialization, until the next run.
     pub(super) written: Option<Written>,
@@ -105,7 +105,7 @@ impl TimerQueues {
             queues: Vec::new(),
             journal: None,
             arming: Arming::new(Modifiers::new(world), seed),
-            waiting: Waiting::default(),
+            deferred: Deferred::default(),
             reports: Reports::default(),
             written: None,
             burst_limit,
@@ -217,15 +217,15 @@ impl TimerQueues {
         let queue = self.get_mut(clock)?;
         let mut timer = queue.timers.cancel(key)?;
         queue.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
-        self.stop_waiting(&mut timer);
+        self.end_deferral(&mut timer);
         Some(timer)
     }
 
     /// Takes a timer out of the queue for the budget.
     #[inline]
-    pub(super) fn stop_waiting(&mut self, timer: &mut ArmedTimer) {
+    pub(super) fn end_deferral(&mut self, timer: &mut ArmedTimer) {
         if let Some(rank) = timer.take_rank() {
-            self.waiting.remove(rank);
+            self.deferred.remove(rank);
         }
     }
 
@@ -270,7 +270,7 @@ impl TimerQueues {
     fn park(&mut self, place: Place, deadline: u64, rank: Option<Rank>) {
         let (clock, key) = place;
         if let Some(rank) = rank {
-            self.waiting.remove(rank);
+            self.deferred.remove(rank);
         }
         let Some(queue) = self.get_mut(clock) else {
             return;
@@ -360,15 +360,15 @@ impl TimerQueues {
     }
 
     /// Lets all timers of a scope that wait for the budget be due like any other.
-    pub(super) fn stop_all_waiting(&mut self, table: &mut ClockTable, scope: Scope) {
-        let waiting: Vec<_> = self.waiting.iter().collect();
-        for place in waiting {
+    pub(super) fn end_all_deferrals(&mut self, table: &mut ClockTable, scope: Scope) {
+        let deferred: Vec<_> = self.deferred.iter().collect();
+        for place in deferred {
             if !table.is_in(place.0, scope) {
                 continue;
             }
             let timer = self.timer_mut(place);
             if let Some(rank) = timer.and_then(ArmedTimer::take_rank) {
-                self.waiting.remove(rank);
+                self.deferred.remove(rank);
                 self.release(table, &[place]);
             }
         }
@@ -379,7 +379,7 @@ impl TimerQueues {
     fn idle(&self, clock: ClockKey) -> impl Iterator<Item = Key> {
         let halted = |place| self.timer(place).is_none_or(ArmedTimer::is_halted);
         let listed = self.arming.swap_list.iter().filter(move |&it| !halted(it));
-        let idle = listed.chain(self.waiting.iter());
+        let idle = listed.chain(self.deferred.iter());
         idle.filter_map(move |(of, key)| (of == clock).then_some(key))
     }
 
@@ -410,7 +410,7 @@ impl TimerQueues {
     /// Tells the table when to look at the clocks with timers that are idle until the next run.
     pub(super) fn plan(&self, table: &mut ClockTable) {
         let mut deadlines = BTreeMap::new();
-        for (clock, key) in self.arming.swap_list.iter().chain(self.waiting.iter()) {
+        for (clock, key) in self.arming.swap_list.iter().chain(self.deferred.iter()) {
             if let Some(queue) = self.get(clock)
                 && let Some(timer) = queue.timers.get(key)
                 && let Some(deadline) = queue.timers.deadline(key)
@@ -556,7 +556,7 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
             || queues.reports.cancelled.len() > 0
             || table.is_some_and(ClockTable::is_loading)
             || is_changed(world)
-            || queues.waiting.iter().any(may_fire)
+            || queues.deferred.iter().any(may_fire)
     };
     !queues.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
 }

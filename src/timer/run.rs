@@ -120,7 +120,7 @@ impl Run {
         let reports = &queues.reports;
         let has_cancelled = reports.cancelled.len() > 0;
         let has_ended = !is_nested && reports.has_ended(self.scope);
-        let is_any_waiting = queues.waiting.iter().len() > 0;
+        let is_any_deferred = queues.deferred.iter().len() > 0;
         let mut due = mem::take(&mut queues.arming.due);
         if has_cancelled {
             write_cancelled(world);
@@ -128,10 +128,10 @@ impl Run {
         if has_ended {
             end_finished(world, self.cadence);
         }
-        if is_any_waiting && self.budget == TimerBudget::Unlimited {
+        if is_any_deferred && self.budget == TimerBudget::Unlimited {
             world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
                 let mut table = world.resource_mut::<ClockTable>();
-                queues.stop_all_waiting(&mut table, self.scope);
+                queues.end_all_deferrals(&mut table, self.scope);
             });
         }
         world
@@ -218,8 +218,8 @@ impl Run {
         let mut last = None;
         let mut clocks = BTreeSet::new();
         loop {
-            let waiting = &world.resource::<TimerQueues>().waiting;
-            let Some((rank, (clock, key))) = waiting.after(last) else {
+            let deferred = &world.resource::<TimerQueues>().deferred;
+            let Some((rank, (clock, key))) = deferred.after(last) else {
                 break;
             };
             let table = world.resource::<ClockTable>();
@@ -229,7 +229,7 @@ impl Run {
                 last = Some(rank);
                 continue;
             };
-            if !waiting.has_room(self.budget, self.cadence) {
+            if !deferred.has_room(self.budget, self.cadence) {
                 break;
             }
             if clocks.insert(clock) {
@@ -257,7 +257,7 @@ impl Run {
         let is_measured = matches!(self.budget, TimerBudget::Time(_));
         let start = is_measured.then(Instant::now);
         let mut queues = world.resource_mut::<TimerQueues>();
-        queues.waiting.add_firing(self.cadence);
+        queues.deferred.add_firing(self.cadence);
         queues.note((turn.clock, key));
         let mut fired = None;
         let mut is_next = true;
@@ -276,7 +276,7 @@ impl Run {
         }
         if let Some(start) = start {
             let mut queues = world.resource_mut::<TimerQueues>();
-            queues.waiting.add_time(start.elapsed());
+            queues.deferred.add_time(start.elapsed());
         }
         Ok(())
     }
@@ -394,7 +394,7 @@ impl TimerQueues {
             ..RunStats::default()
         };
         if scope == Scope::Of(Cadence::Frame) {
-            self.waiting.begin_frame();
+            self.deferred.begin_frame();
         }
     }
 
@@ -413,7 +413,7 @@ impl TimerQueues {
     fn has_nothing_to_end(&self, scope: Scope) -> bool {
         let Reports { cancelled, .. } = &self.reports;
         let has_ended = self.reports.has_ended(scope);
-        cancelled.len() == 0 && !has_ended && self.waiting.iter().len() == 0
+        cancelled.len() == 0 && !has_ended && self.deferred.iter().len() == 0
     }
 }
 

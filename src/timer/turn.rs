@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::{
     Keyed, Place, RunStats, TimerFired, TimerQueues,
-    budget::{TimerBudget, Waiting},
+    budget::{Deferred, TimerBudget},
     end::Ended,
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
@@ -250,7 +250,7 @@ fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<
 /// The timers of a clock that fires, and what else a firing changes.
 pub(super) struct FiringQueue<'a> {
     queue: &'a mut ClockQueue,
-    waiting: &'a mut Waiting,
+    deferred: &'a mut Deferred,
     stats: &'a mut RunStats,
     journal: &'a mut Option<TimerJournal>,
 }
@@ -296,7 +296,7 @@ impl FiringQueue<'_> {
         self.queue.timers.park(key, deadline);
         if let Some(timer) = self.queue.timers.get_mut(key) {
             let rank = self
-                .waiting
+                .deferred
                 .push(timer.priority().unwrap_or(0), (clock, key));
             timer.change_rare(|rare| rare.rank = Some(rank));
         }
@@ -306,7 +306,7 @@ impl FiringQueue<'_> {
     pub(super) fn fire_deferred(&mut self, key: Key, turn: &Turn, run: &Run) -> Option<Fired> {
         let deadline = self.queue.timers.deadline(key)?;
         let timer = self.queue.timers.get_mut(key)?;
-        self.waiting.remove(timer.take_rank()?);
+        self.deferred.remove(timer.take_rank()?);
         let (fired, next) = turn.fire(timer, (key, deadline), run.burst_limit);
         if timer.burst == 1 {
             self.queue.bursting.push(key);
@@ -348,7 +348,7 @@ impl TimerQueues {
     fn firing(&mut self, clock: ClockKey, scope: Scope) -> Option<FiringQueue<'_>> {
         Some(FiringQueue {
             queue: self.queues.get_mut(index(clock))?,
-            waiting: &mut self.waiting,
+            deferred: &mut self.deferred,
             stats: self.reports.run_mut(scope),
             journal: &mut self.journal,
         })

@@ -7,7 +7,7 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 
 use super::{
     Kind, TimerQueues,
-    budget::Turns,
+    budget::Spending,
     place::Place,
     queued::{ArmedTimer, Mark},
     queues::{ClockQueue, Reports, is_armed},
@@ -37,7 +37,7 @@ pub(crate) struct QueuesMark {
     loaded: usize,
     next_sequence: u64,
     numbers: Numbers,
-    turns: Turns,
+    spending: Spending,
     reports: Reports,
 }
 
@@ -80,7 +80,7 @@ impl TimerQueues {
             loaded: self.arming.swap_list.loaded,
             next_sequence: self.arming.next_sequence,
             numbers: self.arming.numbers,
-            turns: self.waiting.turns,
+            spending: self.deferred.spending,
             reports: self.reports.clone(),
         }
     }
@@ -111,16 +111,16 @@ impl TimerQueues {
         changed: impl Iterator<Item = (TimerName, &'a Option<QueuedTimer>)>,
         mapper: &mut impl EntityMapper,
     ) {
-        let mut waiting = Vec::new();
+        let mut deferred = Vec::new();
         for (name, earlier) in changed {
             if let Some(earlier) = earlier
                 && let Some(place) = self.put_timer_back(world, name, earlier)
             {
                 let rank = earlier.timer.rare().and_then(|rare| rare.rank);
-                waiting.extend(rank.map(|rank| (rank, place)));
+                deferred.extend(rank.map(|rank| (rank, place)));
             }
         }
-        self.waiting.rewind(mark.turns, waiting);
+        self.deferred.rewind(mark.spending, deferred);
         let listed = &mut self.arming.swap_list;
         listed.retain(|_| false);
         listed.loaded = mark.loaded;
@@ -159,11 +159,11 @@ impl TimerQueues {
         timer.entity = name.0;
         // A run begins without bursts.
         timer.burst = 0;
-        let is_waiting = timer.rare().is_some_and(|rare| rare.rank.is_some());
-        let is_parked = is_waiting || timer.is_halted() || timer.is(Mark::Listed);
+        let is_deferred = timer.rare().is_some_and(|rare| rare.rank.is_some());
+        let is_parked = is_deferred || timer.is_halted() || timer.is(Mark::Listed);
         if self.is_in_slot(name, earlier) {
             let mut now = mem::replace(self.timer_mut(place)?, timer);
-            self.stop_waiting(&mut now);
+            self.end_deferral(&mut now);
             let (clock, key) = place;
             let queue = &mut self.get_mut(clock)?.timers;
             queue.park(key, deadline);

@@ -175,12 +175,13 @@ impl Run {
                 }
             }
             let mut firing = params.get_mut(world)?;
-            if let Some(done) = fired.take()
+            if let Some(done) = &fired
                 && done.reaction == Reaction::EndLife
             {
                 let ended = &mut firing.queues.reports.ended;
                 ended.take_back(None, done.event.entity(), Kind::Lifetime);
             }
+            fired = None;
             while let (Some(turn), Some(&(.., clock)), None) = (turns.last(), due.first(), &fired) {
                 let runs = turn.as_ref().is_some_and(|turn| {
                     let next = |queue: &mut FiringQueue| queue.fire_due(turn, &self);

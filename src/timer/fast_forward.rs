@@ -29,7 +29,7 @@ pub(crate) fn fast_forward(
     span: Duration,
 ) -> Result<RunStats, ClockError> {
     let mut forward = Forward::new(world, clock)?;
-    forward.fire(world);
+    forward.run(world);
     let mut left = saturating_nanos(span);
     while left > 0 && forward.is_running(world) {
         let next = forward.until_next(world, SOON);
@@ -40,7 +40,7 @@ pub(crate) fn fast_forward(
         let step = next.map_or(left, |next| next.min(left));
         left -= step;
         forward.advance(world, step);
-        forward.fire(world);
+        forward.run(world);
     }
     Ok(forward.stats)
 }
@@ -55,7 +55,7 @@ pub(crate) fn fast_forward_to_next(
     let next = next.filter(|_| forward.is_running(world));
     if let Some(next) = next {
         forward.advance(world, next);
-        forward.fire(world);
+        forward.run(world);
     }
     Ok(next.map(Duration::from_nanos))
 }
@@ -115,7 +115,7 @@ impl Forward {
     }
 
     /// Arms new timers, and fires due timers.
-    fn fire(&mut self, world: &mut World) {
+    fn run(&mut self, world: &mut World) {
         let scope = Scope::Under(self.root);
         swap(world);
         match run(world, scope, &mut self.firing) {

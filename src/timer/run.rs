@@ -237,7 +237,7 @@ impl Run {
                 // A panic may have kept the previous run from ending its bursts.
                 world.resource_mut::<TimerQueues>().end_bursts(clock);
             }
-            self.fire_deferred(world, params, &turn, key)?;
+            self.spend_on(world, params, &turn, key)?;
         }
         let mut queues = world.resource_mut::<TimerQueues>();
         for clock in clocks {
@@ -247,13 +247,7 @@ impl Run {
     }
 
     /// Fires a timer that waits for the budget.
-    fn fire_deferred(
-        self,
-        world: &mut World,
-        params: &mut FireParams,
-        turn: &Turn,
-        key: Key,
-    ) -> Result {
+    fn spend_on(self, world: &mut World, params: &mut FireParams, turn: &Turn, key: Key) -> Result {
         let is_observed = is_observed(world);
         let is_measured = matches!(self.budget, TimerBudget::Time(_));
         let start = is_measured.then(Instant::now);

@@ -19,9 +19,7 @@ use core::time::Duration;
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
 #[cfg(feature = "worlds")]
 pub(crate) use copy::is_changed;

@@ -285,7 +285,7 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
 //! `conditions`, `state`, `worlds`, `message`, `update`, `timer`, a shared floor
-//! (`call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`, `double_buffer`), `clock`,
+//! (`call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`, `recent_peak`), `clock`,
 //! [`queue`], and `journal`. Imports only go down this list. The queue knows no entities and can be used alone.
 //!
 //! # Features
@@ -344,9 +344,9 @@ pub mod timer;
 use timer::{owner, pause};
 
 mod call;
-mod double_buffer;
 mod journal;
 mod missing_plugin;
+mod recent_peak;
 mod roster;
 mod seat;
 mod sync;

@@ -22,7 +22,7 @@ use crate::{
     rollback::forget_dropped_snapshots,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
-        TimerCancelled, TimerFired, TimerHandlers, TimerLines, add_timer, check_component,
+        TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_timer, check_component,
         check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock, on_resume, run_timers,
         show_statuses, take_key,
     },
@@ -269,11 +269,11 @@ impl DuePlugin {
         world.register_component::<Owned>();
         world.register_component::<SpeedModifiers>();
         let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
-        let lines = TimerLines::new(world, self.delay_seed, self.burst_limit);
+        let queues = TimerQueues::new(world, self.delay_seed, self.burst_limit);
         let updates = UpdateRosters::new(world);
         world.insert_resource(NothingToReport);
         world.insert_resource(clocks);
-        world.insert_resource(lines);
+        world.insert_resource(queues);
         world.insert_resource(updates);
         add_observers(world);
         world.init_resource::<KeyTable>();

@@ -6,6 +6,7 @@ mod action;
 mod arm;
 mod budget;
 mod build;
+mod cancel;
 mod cancelled;
 mod change;
 mod cooldown;
@@ -39,6 +40,7 @@ mod saving;
 mod seconds;
 mod setting;
 mod timer_status;
+mod turn;
 mod undo;
 
 use alloc::boxed::Box;
@@ -78,7 +80,7 @@ pub(crate) use fast_forward::{fast_forward, fast_forward_to_next};
 pub(crate) use insert_for::{CrateTimer, check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
-pub(crate) use keyed::{KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key};
+pub(crate) use keyed::{KeyTable, insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses};
 pub(crate) use pause::{on_pause, on_pauses, on_resume};
@@ -86,12 +88,12 @@ use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 pub(crate) use query::with_timers;
 use queued::ArmedTimer;
-pub(crate) use queues::TimerLines;
+pub(crate) use queues::TimerQueues;
 #[cfg(feature = "worlds")]
 pub(crate) use queues::{awaits_run, next_look, plan};
 use random::{Numbers, RandomInterval, scale};
 pub use run::RunStats;
-pub(crate) use run::{FireParams, RunDepth, run_timers};
+pub(crate) use run::{RunDepth, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
 pub(crate) use saving::{Capture, MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
@@ -99,7 +101,8 @@ pub(crate) use saving::{TimerState, forget_written};
 pub use seconds::IntoDuration;
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};
-pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
+pub(crate) use turn::FireParams;
+pub(crate) use undo::{QueuedTimer, QueuesMark, TimerJournal, TimerName};
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
@@ -174,7 +177,7 @@ pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
-#[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
+#[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = cancel::on_discard, on_remove = cancel::on_remove, on_despawn = cancel::on_despawn)]
 #[cfg_attr(feature = "bevy_reflect", derive(TypePath), type_path = "bevy_due")]
 #[cfg_attr(
     feature = "serialize",
@@ -346,9 +349,9 @@ impl Timer {
         }
     }
 
-    /// Gives a timer for the queue its random intervals, if it has any.
+    /// Gives a timer for the queue its random intervals, unless it has them or needs none.
     fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
-        if let Some(span) = self.interval_span() {
+        if let (Some(span), None) = (self.interval_span(), timer.random()) {
             let random = RandomInterval::new(span, numbers.random());
             timer.change_rare(|rare| rare.random = Some(random));
         }
@@ -401,7 +404,7 @@ impl MapEntities for Timer {
 /// not been inserted yet is in the same state.
 impl Clone for Timer {
     fn clone(&self) -> Self {
-        let is_inserted = !matches!(self.seat.place(), Place::Nowhere);
+        let is_inserted = self.seat.place().is_some();
         let mut extra = self.extra.clone();
         if let Some(extra) = extra.as_mut().filter(|_| is_inserted) {
             extra.loaded = None;

@@ -4,9 +4,7 @@ use core::{ops::Deref, slice};
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::Reflect;
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 use smallvec::SmallVec;
 
 use super::{id::ClockError, table::ClockTable, time::Speed};

@@ -6,8 +6,8 @@ use crate::{
     call::report,
     pause::pause_for,
     timer::{
-        DespawnAfter, IntoDuration, IntoKey, NoSuchTimer, Timer, TimerBundle, TimerMut, arm_keyed,
-        cancel_all, cancel_keyed, change_keyed, change_timer, delay_all, insert_for, keyed,
+        DespawnAfter, IntoDuration, IntoKey, NoSuchTimer, Timer, TimerBundle, TimerMut, cancel_all,
+        cancel_keyed, change_keyed, change_timer, delay_all, insert_for, insert_keyed, keyed,
         refresh_keyed, set_keyed,
     },
 };
@@ -136,8 +136,8 @@ pub trait DueEntityCommandsExt {
     #[track_caller]
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
         let name = key.name();
-        let arm = arm_keyed(self.entity(), key, timer);
-        self.with_world(move |world, owner| refresh_keyed(world, owner, &name, arm))
+        let insert = insert_keyed(self.entity(), key, timer);
+        self.with_world(move |world, owner| refresh_keyed(world, owner, &name, insert))
     }
 
     /// Pauses this entity for `duration` on its clock.

@@ -19,7 +19,7 @@ use super::{
     mail::{Delivery, MailRef, Packet, Payload, Recipient, Role, Topic},
     request::{ReplyTo, Request},
 };
-use crate::double_buffer::RecentPeak;
+use crate::recent_peak::RecentPeak;
 
 /// Messages, functions and notes in the order of sending.
 ///

@@ -91,7 +91,7 @@ use bevy_platform::sync::Arc;
 use crate::{
     clock::{ClockTable, ClocksCopy, put_clocks_back},
     message::{is_held, set_timed_out, timed_out},
-    timer::{KeyTable, LinesMark, RunDepth, TimerLines, forget_written},
+    timer::{KeyTable, QueuesMark, RunDepth, TimerQueues, forget_written},
     transit::InTransit,
 };
 use changed::{changed_since, holders};
@@ -115,7 +115,7 @@ pub struct TimerSnapshot {
     tick: Tick,
     /// Exists as long as the snapshot. The log knows it.
     token: Arc<()>,
-    lines: LinesMark,
+    queues: QueuesMark,
     clocks: ClocksCopy,
     /// The entities that existed, and whose timers had finished.
     finished: Vec<Entity>,
@@ -139,7 +139,7 @@ fn snapshot_timers(world: &mut World) -> TimerSnapshot {
     TimerSnapshot {
         world: world.id(),
         token,
-        lines: world.resource::<TimerLines>().mark(),
+        queues: world.resource::<TimerQueues>().mark(),
         clocks,
         finished: finished(world).collect(),
         timed_out: timed_out(world),
@@ -171,10 +171,10 @@ fn restore_timers(
     let respawned = respawn(world, snapshot, (states, &mut names), entities);
     let new = spawned_since(world, snapshot, (states, &names));
     // The hooks and observers of this crate do nothing in a world without these resources.
-    world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+    world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, mut table: Mut<ClockTable>| {
-                lines.take_out(world, changes.first_timers(&names));
+                queues.take_out(world, changes.first_timers(&names));
                 let changed = || first(states, &names).map(|(entity, _)| entity);
                 changed().for_each(|entity| keys.leave(world, entity));
                 put_back(states, world, &kinds, &names, &new);
@@ -183,7 +183,7 @@ fn restore_timers(
                 despawn(world, new);
                 put_in_order(states, world, &names);
                 let timers = changes.first_timers(&names);
-                lines.put_back(world, &snapshot.lines, timers, &mut &names);
+                queues.put_back(world, &snapshot.queues, timers, &mut &names);
                 let mut clocks = snapshot.clocks.clone();
                 if !names.is_empty() {
                     clocks.map_entities(&mut &names);
@@ -238,7 +238,7 @@ impl fmt::Debug for TimerSnapshot {
 #[track_caller]
 fn check(world: &World, what: &str) {
     assert!(
-        world.contains_resource::<TimerLines>(),
+        world.contains_resource::<TimerQueues>(),
         "can't {what} in a world without `DuePlugin`, or while timers are restored: add the plugin to the \
          app, and call this after the restore"
     );

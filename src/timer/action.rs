@@ -11,11 +11,9 @@ use bevy_ecs::{
 };
 use bevy_platform::{collections::HashMap, sync::Arc};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
-use super::{TimerFired, TimerLines, queues::change_armed};
+use super::{TimerFired, TimerQueues, queues::change_armed};
 use crate::{
     call::{call_with_world, to_result},
     systems::KeptSystem,
@@ -333,9 +331,9 @@ pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
     if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity)
         && let Some(handlers) = world.get_resource::<TimerHandlers>()
         && !handlers.0.contains_key(&**name)
-        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
     {
-        lines.arming.unhandled.push(entity);
+        queues.arming.unhandled.push(entity);
     }
 }
 
@@ -370,8 +368,8 @@ fn find_handler(world: &World, name: &str) -> Result<(Arc<str>, Arc<Call>)> {
 
 /// Warns of actions whose handlers are still unknown at the start of a run.
 pub(super) fn report_unknown_handlers(world: &mut World) {
-    let mut lines = world.resource_mut::<TimerLines>();
-    for entity in mem::take(&mut lines.arming.unhandled) {
+    let mut queues = world.resource_mut::<TimerQueues>();
+    for entity in mem::take(&mut queues.arming.unhandled) {
         if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity)
             && let Err(unknown) = find_handler(world, name)
         {

@@ -10,9 +10,8 @@ use core::mem;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerLines, TimerState,
-    end::{end_in_next_run, lose_clock},
-    keyed::key_of,
+    Kind, Timer, TimerQueues, TimerState,
+    end::{cancel_without_clock, end_in_next_run},
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
     random::Numbers,
@@ -20,19 +19,17 @@ use super::{
 };
 use crate::{
     clock::{
-        ClockError, ClockId, ClockKey, ClockTable, DueClock, Reading, add_missing_clock,
-        built_in_id, warn,
+        ClockError, ClockId, ClockKey, ClockTable, DueClock, Reading, add_missing_clock, warn,
     },
-    double_buffer::RecentPeak,
     missing_plugin::warn_without_plugin,
-    owner::owner_of,
-    queue::{Key, NEVER},
+    queue::NEVER,
+    recent_peak::RecentPeak,
 };
 
 /// What arming needs beside the queues.
 #[derive(Debug)]
 pub(super) struct Arming {
-    pub(super) added: Added,
+    pub(super) swap_list: SwapList,
     /// The sequence of the timer that is armed next, on whichever clock.
     pub(super) next_sequence: u64,
     pub(super) numbers: Numbers,
@@ -45,8 +42,8 @@ pub(super) struct Arming {
 
 /// The timers that the next swap arms. A timer that is cancelled leaves its entry.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Added {
-    timers: Vec<(ClockKey, Key)>,
+pub(super) struct SwapList {
+    timers: Vec<Place>,
     /// The number of timers in a saved state.
     pub(super) loaded: usize,
     /// The length at which cancelled timers are forgotten.
@@ -57,7 +54,7 @@ pub(super) struct Added {
 impl Arming {
     pub(super) fn new(modifiers: Modifiers, seed: u64) -> Self {
         Self {
-            added: Added::default(),
+            swap_list: SwapList::default(),
             next_sequence: 0,
             numbers: Numbers::new(seed),
             modifiers,
@@ -73,7 +70,7 @@ impl Arming {
     }
 }
 
-impl Added {
+impl SwapList {
     pub(super) fn is_empty(&self) -> bool {
         self.timers.is_empty()
     }
@@ -84,28 +81,28 @@ impl Added {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, clock: ClockKey, key: Key) {
-        self.timers.push((clock, key));
+    pub(super) fn push(&mut self, place: Place) {
+        self.timers.push(place);
     }
 
     /// Keeps the timers that are needed, and makes room for as many again.
-    pub(super) fn retain(&mut self, is_needed: impl Fn(ClockKey, Key) -> bool) {
-        self.timers.retain(|&(clock, key)| is_needed(clock, key));
+    pub(super) fn retain(&mut self, is_needed: impl Fn(Place) -> bool) {
+        self.timers.retain(|&place| is_needed(place));
         self.limit = 2 * self.timers.len() + 64;
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (ClockKey, Key)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Place> {
         self.timers.iter().copied()
     }
 
     /// Takes all timers. Hand the memory back with [`reuse`](Self::reuse).
-    fn take(&mut self) -> Vec<(ClockKey, Key)> {
+    fn take(&mut self) -> Vec<Place> {
         self.loaded = 0;
         mem::take(&mut self.timers)
     }
 
     /// Keeps the memory of timers that were taken, unless much less was needed recently.
-    fn reuse(&mut self, mut taken: Vec<(ClockKey, Key)>) {
+    fn reuse(&mut self, mut taken: Vec<Place>) {
         self.peak.note(taken.len());
         taken.clear();
         taken.shrink_to(self.peak.enough(taken.capacity()));
@@ -144,7 +141,7 @@ fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
     if timer.loaded() == Some(&TimerState::Finished) {
         return end_in_next_run(world, entity, kind);
     }
-    if !world.contains_resource::<TimerLines>() {
+    if !world.contains_resource::<TimerQueues>() {
         let name = match kind {
             Kind::Timer => "a `Timer`",
             Kind::Lifetime => "a `DespawnAfter`",
@@ -160,21 +157,21 @@ fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
 fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     // A resource is a component of its own entity, so all can be borrowed together.
     let (components, resources) = (world.components(), world.resource_entities());
-    let lines = resources.get(components.valid_component_id::<TimerLines>()?)?;
+    let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
     let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
-    let [mut lines, table, entity_mut] = world.get_entity_mut([lines, table, entity]).ok()?;
+    let [mut queues, table, entity_mut] = world.get_entity_mut([queues, table, entity]).ok()?;
     let timer = kind.on(entity_mut.as_readonly())?;
-    let lines = lines.get_mut::<TimerLines>()?.into_inner();
-    let modified = lines.arming.modifiers.note(entity_mut.archetype());
+    let queues = queues.get_mut::<TimerQueues>()?.into_inner();
+    let modified = queues.arming.modifiers.note(entity_mut.archetype());
     if modified != Modified::Nothing || !timer.is_plain() {
         return None;
     }
     let (clock, _) = ClockTable::GAME;
     let now = table.get::<ClockTable>()?.game_time();
     let mut armed = ArmedTimer::new(entity, kind, timer);
-    armed.set(Mark::New, true);
-    let key = lines.add(clock, now.saturating_add(timer.delay), armed);
-    timer.seat.move_to(Place::Armed(clock, key));
+    armed.set(Mark::Unsettled, true);
+    let place = queues.add(clock, now.saturating_add(timer.delay), armed);
+    timer.seat.move_to(Some(place));
     Some(())
 }
 
@@ -185,13 +182,13 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
         add_missing_clock(world, setting.clock);
         setting = Setting::of(world, entity, kind)?;
     }
-    let mut numbers = world.get_resource::<TimerLines>()?.arming.numbers;
+    let mut numbers = world.get_resource::<TimerQueues>()?.arming.numbers;
     let component = kind.get(world, entity)?;
     let table = world.get_resource::<ClockTable>()?;
     let loaded = component.loaded().copied();
     let read = match loaded {
         // Its delay has not started.
-        Some(TimerState::Added { .. }) => None,
+        Some(TimerState::Unsettled { .. }) => None,
         Some(_) | None => table.read(setting.clock).ok(),
     };
     let (clock, reading) = match read {
@@ -205,7 +202,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
             progress.deadline(reading)
         }
         // The swap starts its delay.
-        Some(TimerState::Added { random, .. }) => {
+        Some(TimerState::Unsettled { random, .. }) => {
             if random.is_some() {
                 timer.change_rare(|rare| rare.random = *random);
             }
@@ -219,56 +216,58 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
             deadline
         }
     };
-    timer.set(Mark::New, true);
+    timer.set(Mark::Unsettled, true);
     timer.set(Mark::Owned, setting.owner != entity);
     timer.set_acts(setting.acts);
     timer.halt(setting.halt, reading.now);
-    let mut lines = world.get_resource_mut::<TimerLines>()?;
-    lines.arming.numbers = numbers;
-    lines.arming.added.loaded += usize::from(loaded.is_some());
-    let key = lines.add(clock, deadline, timer);
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    queues.arming.numbers = numbers;
+    queues.arming.swap_list.loaded += usize::from(loaded.is_some());
+    let place = queues.add(clock, deadline, timer);
     let component = kind.get(world, entity)?;
-    component.seat.move_to(Place::Armed(clock, key));
+    component.seat.move_to(Some(place));
     Some(())
 }
 
 /// The swap: arms the timers that were added or changed since the last one. A new timer whose clock does
 /// not exist is cancelled.
 pub(crate) fn swap(world: &mut World) {
-    if world.resource::<TimerLines>().arming.added.is_empty() {
+    if world.resource::<TimerQueues>().arming.swap_list.is_empty() {
         return;
     }
-    let lost = world.resource_scope(|world, mut lines: Mut<TimerLines>| {
-        let lines = &mut *lines;
-        let is_any_loaded = lines.arming.added.loaded > 0;
-        let mut added = lines.arming.added.take();
+    let lost = world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
+        let queues = &mut *queues;
+        let is_any_loaded = queues.arming.swap_list.loaded > 0;
+        let mut listed = queues.arming.swap_list.take();
         if is_any_loaded {
-            put_in_saved_order(world, lines, &mut added);
+            put_in_saved_order(world, queues, &mut listed);
         }
         let mut lost = Vec::new();
         let mut settling = Settling::new(world, is_any_loaded);
-        added.retain_mut(|added| match settling.settle(lines, *added) {
+        listed.retain_mut(|listed| match settling.settle(queues, *listed) {
             Ok(settled) => {
-                *added = settled;
+                *listed = settled;
                 true
             }
             Err(unknown) => {
                 // It stays on the list, because a command before its own may cancel it or add the clock.
-                lines.arming.added.push(added.0, added.1);
+                queues.arming.swap_list.push(*listed);
                 lost.push(unknown);
                 false
             }
         });
         let mut table = world.resource_mut::<ClockTable>();
-        lines.reports.armed += lines.release(&mut table, &added);
-        lines.arming.added.reuse(added);
+        queues.reports.armed += queues.release(&mut table, &listed);
+        queues.arming.swap_list.reuse(listed);
         lost
     });
     for (entity, kind, clock) in lost {
         warn(&mut world.into(), ClockError::NoSuchClock(clock));
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
-        commands.queue(move |world: &mut World| lose_clock(world, entity, kind));
+        commands.queue(move |world: &mut World| {
+            cancel_without_clock(world, entity, kind);
+        });
     }
     world.flush();
 }
@@ -279,45 +278,42 @@ pub(crate) fn swap(world: &mut World) {
 /// # Errors
 ///
 /// Returns its clock if this does not exist.
-pub(super) fn settle_now(
-    world: &mut World,
-    (clock, key): (ClockKey, Key),
-) -> Option<Result<(ClockKey, Key), ClockId>> {
-    let lines = world.get_resource::<TimerLines>()?;
-    if !lines.timer(clock, key)?.is(Mark::New) {
-        return Some(Ok((clock, key)));
+pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place, ClockId>> {
+    let queues = world.get_resource::<TimerQueues>()?;
+    if !queues.timer(place)?.is(Mark::Unsettled) {
+        return Some(Ok(place));
     }
-    Some(world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+    Some(world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
         let mut settling = Settling::new(world, true);
-        let settled = settling.settle(&mut lines, (clock, key));
+        let settled = settling.settle(&mut queues, place);
         let settled = settled.map_err(|(.., clock)| clock)?;
-        if settled != (clock, key) {
-            lines.arming.added.push(settled.0, settled.1);
+        if settled != place {
+            queues.arming.swap_list.push(settled);
         }
         Ok(settled)
     }))
 }
 
 /// Gives loaded timers the order in which they were saved, and sorts the list.
-fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [(ClockKey, Key)]) {
-    let loaded = added.iter().filter_map(|&(clock, key)| {
-        let line = lines.get(clock)?;
-        let timer = line.queue.get(key)?;
-        let new = Some(timer).filter(|timer| timer.is(Mark::New))?;
+fn put_in_saved_order(world: &World, queues: &mut TimerQueues, listed: &mut [Place]) {
+    let loaded = listed.iter().filter_map(|&(clock, key)| {
+        let queue = queues.get(clock)?;
+        let timer = queue.timers.get(key)?;
+        let new = Some(timer).filter(|timer| timer.is(Mark::Unsettled))?;
         let order = new.kind().get(world, new.entity)?.loaded()?.order();
-        Some((order, line.queue.sequence(key)?, clock, key))
+        Some((order, queue.timers.sequence(key)?, clock, key))
     });
     let mut loaded: Vec<_> = loaded.collect();
     let mut sequences: Vec<u64> = loaded.iter().map(|&(_, sequence, ..)| sequence).collect();
     sequences.sort_unstable();
     loaded.sort_by_key(|&(order, sequence, ..)| (order, sequence));
     for ((.., clock, key), sequence) in loaded.into_iter().zip(sequences) {
-        lines.note(clock, key);
-        if let Some(line) = lines.get_mut(clock) {
-            line.queue.set_sequence(key, sequence);
+        queues.note((clock, key));
+        if let Some(queue) = queues.get_mut(clock) {
+            queue.timers.set_sequence(key, sequence);
         }
     }
-    added.sort_by_cached_key(|&(clock, key)| lines.get(clock)?.queue.sequence(key));
+    listed.sort_by_cached_key(|&(clock, key)| queues.get(clock)?.timers.sequence(key));
 }
 
 /// Settles the clocks of new timers.
@@ -347,29 +343,28 @@ impl<'w> Settling<'w> {
     #[inline]
     fn settle(
         &mut self,
-        lines: &mut TimerLines,
-        (clock, key): (ClockKey, Key),
-    ) -> Result<(ClockKey, Key), (Entity, Kind, ClockId)> {
-        let place = (clock, key);
-        let Some(timer) = lines.timer(clock, key).filter(|it| it.is(Mark::New)) else {
+        queues: &mut TimerQueues,
+        place: Place,
+    ) -> Result<Place, (Entity, Kind, ClockId)> {
+        let Some(timer) = queues.timer(place).filter(|it| it.is(Mark::Unsettled)) else {
             return Ok(place);
         };
         let (entity, kind) = (timer.entity, timer.kind());
-        let is_plain = timer.rare().is_none() && clock == ClockTable::GAME.0;
+        let is_plain = timer.rare().is_none() && place.0 == ClockTable::GAME.0;
         let is_plain = is_plain && !self.is_any_loaded;
         let Ok(entity_ref) = self.world.get_entity(entity) else {
             return Ok(place);
         };
-        let modified = lines.arming.modifiers.note(entity_ref.archetype());
-        let key = match is_plain && modified == Modified::Nothing {
+        let modified = queues.arming.modifiers.note(entity_ref.archetype());
+        let settled = match is_plain && modified == Modified::Nothing {
             true => Ok(place),
-            false => self.settle_set(lines, (entity_ref, kind), place),
+            false => self.settle_set(queues, (entity_ref, kind), place),
         };
-        let (clock, key) = key.map_err(|clock| (entity, kind, clock))?;
-        if let Some(timer) = lines.timer_mut(clock, key) {
-            timer.set(Mark::New, false);
+        let place = settled.map_err(|clock| (entity, kind, clock))?;
+        if let Some(timer) = queues.timer_mut(place) {
+            timer.set(Mark::Unsettled, false);
         }
-        Ok((clock, key))
+        Ok(place)
     }
 
     /// Settles the clock of a timer with settings. If this is another clock than at insertion, the delay
@@ -377,14 +372,14 @@ impl<'w> Settling<'w> {
     #[inline(never)]
     fn settle_set(
         &mut self,
-        lines: &mut TimerLines,
+        queues: &mut TimerQueues,
         (entity, kind): (EntityRef, Kind),
-        place: (ClockKey, Key),
-    ) -> Result<(ClockKey, Key), ClockId> {
+        place: Place,
+    ) -> Result<Place, ClockId> {
         let Some(component) = kind.on(entity) else {
             return Ok(place);
         };
-        let modifiers = &mut lines.arming.modifiers;
+        let modifiers = &mut queues.arming.modifiers;
         let setting = Setting::new(self.world, modifiers, entity, component.chosen_clock());
         if let Ok(owner) = self.world.get_entity(setting.owner) {
             modifiers.note(owner.archetype());
@@ -394,14 +389,13 @@ impl<'w> Settling<'w> {
             true => Some(place),
             false => {
                 let reading = self.table.reading(clock).ok_or(setting.clock)?;
-                let deadline = late_start(lines, place, component, reading);
-                let key = lines.move_new(place, clock, deadline, reading.now);
-                key.map(|key| (clock, key))
+                let deadline = late_start(queues, place, component, reading);
+                queues.move_new(place, clock, deadline, reading.now)
             }
         };
         component.use_loaded();
         let place = place.ok_or(setting.clock)?;
-        component.seat.move_to(Place::Armed(place.0, place.1));
+        component.seat.move_to(Some(place));
         Ok(place)
     }
 
@@ -418,14 +412,9 @@ impl<'w> Settling<'w> {
 }
 
 /// Starts the delay of a timer whose clock was unknown at insertion, and returns the deadline.
-fn late_start(
-    lines: &mut TimerLines,
-    (clock, key): (ClockKey, Key),
-    component: &Timer,
-    reading: Reading,
-) -> u64 {
-    let mut numbers = lines.arming.numbers;
-    let Some(timer) = lines.timer_mut(clock, key) else {
+fn late_start(queues: &mut TimerQueues, place: Place, component: &Timer, reading: Reading) -> u64 {
+    let mut numbers = queues.arming.numbers;
+    let Some(timer) = queues.timer_mut(place) else {
         return NEVER;
     };
     let deadline = match component.loaded() {
@@ -440,160 +429,6 @@ fn late_start(
             deadline
         }
     };
-    lines.arming.numbers = numbers;
+    queues.arming.numbers = numbers;
     deadline
-}
-
-/// Cancels a lifetime that is about to be replaced or removed.
-pub(super) fn on_discard_lifetime(
-    mut world: DeferredWorld,
-    HookContext { entity, .. }: HookContext,
-) {
-    cancel_silently(&mut world, entity, Kind::Lifetime);
-}
-
-/// Takes a timer of `entity` out of its queue, without an event.
-pub(super) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
-    let Some(timer) = kind.get(world, entity) else {
-        return;
-    };
-    let place = timer.seat.place();
-    leave(timer);
-    if let Place::Armed(clock, key) = place
-        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
-    {
-        lines.take(clock, key);
-    }
-}
-
-/// Empties the seat of a timer that is cancelled. If it is inserted again, it starts over.
-fn leave(timer: &Timer) {
-    timer.seat.move_to(Place::Nowhere);
-    timer.use_loaded();
-}
-
-/// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
-pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(timer) = world.get::<Timer>(entity)
-        && let Place::Nowhere = timer.seat.place()
-    {
-        // Usually `on_despawn` has cancelled it.
-        return timer.use_loaded();
-    }
-    if let Some(number) = cancel(&mut world, entity, CancelReason::Replaced)
-        && let Some(timer) = world.get::<Timer>(entity)
-    {
-        timer.seat.move_to(Place::Reported(number));
-    }
-}
-
-/// Corrects the report of `on_discard`: the timer was removed.
-pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(Place::Reported(number)) =
-        world.get::<Timer>(entity).map(|timer| timer.seat.place())
-        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
-        && let Some(report) = lines.reports.cancelled.get_mut(number)
-    {
-        report.reason = CancelReason::Removed;
-    }
-}
-
-/// Cancels the timer of an entity that despawns, before `on_discard` does.
-pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    cancel(&mut world, entity, CancelReason::Despawned);
-}
-
-/// Takes the timer of `entity` out of its queue, but leaves its component in place. Returns the number
-/// of the report, or `None` if the timer was not armed.
-pub(super) fn cancel(
-    world: &mut DeferredWorld,
-    entity: Entity,
-    reason: CancelReason,
-) -> Option<u64> {
-    let (number, cancelled) = take_out(world, entity, reason)?;
-    // Observers see the report once the operation is done, because its reason may change until then.
-    if cancelled.is_observed(world) {
-        trigger_later(world, cancelled, number);
-    }
-    Some(number)
-}
-
-/// Takes the timer of `entity` out of its queue, and reports the cancellation. Returns the number of
-/// the report and the event, or `None` if the timer was not armed.
-///
-/// The message is written in the next run.
-pub(super) fn take_out(
-    world: &mut DeferredWorld,
-    entity: Entity,
-    reason: CancelReason,
-) -> Option<(u64, TimerCancelled)> {
-    let entity_ref = world.get_entity(entity).ok()?;
-    let timer = entity_ref.get::<Timer>()?;
-    let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
-    leave(timer);
-    let Place::Armed(clock, key) = place else {
-        return None;
-    };
-    let archetype = entity_ref.archetype().id();
-    let mut lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-    let is_new = lines.take(clock, key)?.is(Mark::New);
-    let modified = lines.arming.modifiers.noted(archetype);
-    let is_settled = !is_new || clock == ClockTable::GAME.0;
-    let cancelled = match (modified, built_in_id(clock)) {
-        (Some(Modified::Nothing), Some(clock)) if is_settled => {
-            TimerCancelled::new(entity, reason).with_clock(clock)
-        }
-        _ => {
-            let settled = Some(clock).filter(|_| !is_new);
-            let clock = (settled, chosen);
-            let (cancelled, modified) = cancellation(world, entity, clock, reason)?;
-            lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-            lines.arming.modifiers.set(archetype, modified);
-            cancelled
-        }
-    };
-    Some((lines.reports.cancelled.push(cancelled), cancelled))
-}
-
-/// Returns the event for the cancellation of a timer, and the modifiers in its archetype.
-fn cancellation(
-    world: &World,
-    entity: Entity,
-    (settled, chosen): (Option<ClockKey>, Option<ClockId>),
-    reason: CancelReason,
-) -> Option<(TimerCancelled, Modified)> {
-    let table = world.get_resource::<ClockTable>();
-    let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
-    let entity_ref = world.get_entity(entity).ok()?;
-    let clock = match table.and_then(|table| table.id(settled?)) {
-        Some(clock) => clock,
-        None => Setting::new(world, modifiers, entity_ref, chosen).clock,
-    };
-    let owner = owner_of(entity_ref);
-    let reason = match reason {
-        CancelReason::Despawned if !world.entities().contains_spawned(owner) => {
-            CancelReason::OwnerGone
-        }
-        reason => reason,
-    };
-    let cancelled = TimerCancelled {
-        entity,
-        owner,
-        clock: clock.into(),
-        key: key_of(world, entity).map(|(_, key)| key),
-        reason,
-        is_announced: entity_ref.get::<CrateTimer>().is_none(),
-    };
-    Some((cancelled, modifiers.of(entity_ref.archetype())))
-}
-
-fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
-    world.commands().queue(move |world: &mut World| {
-        let mut lines = world.get_resource_mut::<TimerLines>();
-        let report = lines
-            .as_mut()
-            .and_then(|lines| lines.reports.cancelled.get_mut(number));
-        let cancelled = report.map_or(cancelled, |report| *report);
-        cancelled.trigger(world);
-    });
 }

@@ -7,10 +7,8 @@ use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
-use crate::{
-    clock::{Cadence, ClockKey},
-    queue::Key,
-};
+use super::Place;
+use crate::clock::Cadence;
 
 /// The resource that limits the [deferrable](crate::Timer::deferrable) timers of each frame.
 ///
@@ -94,14 +92,14 @@ const FRAMES_PER_PRIORITY: i64 = 16;
 
 /// The deferrable timers that are due and wait for the budget.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    timers: BTreeMap<Rank, (ClockKey, Key)>,
-    pub(super) turns: Turns,
+pub(crate) struct Deferred {
+    timers: BTreeMap<Rank, Place>,
+    pub(super) spending: Spending,
 }
 
-/// The numbers that decide whose turn it is.
+/// What was spent of the budget, and the numbers that make the ranks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct Spending {
     /// The number of frames and the number of timers that have waited so far.
     frames: i64,
     pushed: u64,
@@ -117,26 +115,26 @@ pub(super) struct Turns {
 /// last.
 pub(super) type Rank = (i64, NonZeroU64);
 
-impl Waiting {
+impl Deferred {
     pub(super) fn begin_frame(&mut self) {
-        self.turns.frames += 1;
-        self.turns.firings = 0;
-        self.turns.time = Duration::ZERO;
-        self.turns.has_fired = [false; 2];
+        self.spending.frames += 1;
+        self.spending.firings = 0;
+        self.spending.time = Duration::ZERO;
+        self.spending.has_fired = [false; 2];
     }
 
     /// Lets a due timer wait, and returns its rank.
-    pub(super) fn push(&mut self, priority: i32, clock: ClockKey, key: Key) -> Rank {
-        self.turns.pushed += 1;
-        let turn = self.turns.frames + i64::from(priority) * FRAMES_PER_PRIORITY;
-        let rank = (turn, NonZeroU64::MIN.saturating_add(self.turns.pushed));
-        self.timers.insert(rank, (clock, key));
+    pub(super) fn push(&mut self, priority: i32, place: Place) -> Rank {
+        self.spending.pushed += 1;
+        let turn = self.spending.frames + i64::from(priority) * FRAMES_PER_PRIORITY;
+        let rank = (turn, NonZeroU64::MIN.saturating_add(self.spending.pushed));
+        self.timers.insert(rank, place);
         rank
     }
 
-    /// Goes back to earlier turns. The timers that waited then are added to the present ones.
-    pub(super) fn rewind(&mut self, earlier: Turns, waited: Vec<(Rank, (ClockKey, Key))>) {
-        self.turns = earlier;
+    /// Goes back to an earlier spending. The timers that waited then are added to the present ones.
+    pub(super) fn rewind(&mut self, earlier: Spending, waited: Vec<(Rank, Place)>) {
+        self.spending = earlier;
         self.timers.extend(waited);
     }
 
@@ -145,7 +143,7 @@ impl Waiting {
     }
 
     /// Returns the first timer whose turn comes after `rank`, if any.
-    pub(super) fn after(&self, rank: Option<Rank>) -> Option<(Rank, (ClockKey, Key))> {
+    pub(super) fn after(&self, rank: Option<Rank>) -> Option<(Rank, Place)> {
         let after = rank.map_or(Bound::Unbounded, Bound::Excluded);
         let mut timers = self.timers.range((after, Bound::Unbounded));
         timers.next().map(|(&rank, &timer)| (rank, timer))
@@ -153,24 +151,24 @@ impl Waiting {
 
     /// Returns `true` if another timer may fire.
     pub(super) fn has_room(&self, budget: TimerBudget, cadence: Cadence) -> bool {
-        !self.turns.has_fired[cadence as usize]
+        !self.spending.has_fired[cadence as usize]
             || match budget {
                 TimerBudget::Unlimited => true,
-                TimerBudget::Firings(firings) => self.turns.firings < firings,
-                TimerBudget::Time(time) => self.turns.time < time,
+                TimerBudget::Firings(firings) => self.spending.firings < firings,
+                TimerBudget::Time(time) => self.spending.time < time,
             }
     }
 
     pub(super) fn add_firing(&mut self, cadence: Cadence) {
-        self.turns.has_fired[cadence as usize] = true;
-        self.turns.firings = self.turns.firings.saturating_add(1);
+        self.spending.has_fired[cadence as usize] = true;
+        self.spending.firings = self.spending.firings.saturating_add(1);
     }
 
     pub(super) fn add_time(&mut self, time: Duration) {
-        self.turns.time = self.turns.time.saturating_add(time);
+        self.spending.time = self.spending.time.saturating_add(time);
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (ClockKey, Key)> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = Place> {
         self.timers.values().copied()
     }
 }

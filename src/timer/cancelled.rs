@@ -1,7 +1,7 @@
 //! A cancellation: its event, for the observers of the timer and of its owner, and its message.
 
 use alloc::{borrow::Cow, vec::Vec};
-use core::{fmt, mem, ops::Deref};
+use core::ops::Deref;
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
@@ -55,7 +55,7 @@ use crate::clock::{ClockId, PackedClockId};
 /// app.world_mut().flush();
 /// assert_eq!(app.world().resource::<Log>().0, ["Meteor is interrupted"]);
 /// ```
-#[derive(EntityEvent, Message, Clone, Copy, PartialEq, Eq)]
+#[derive(EntityEvent, Message, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -198,18 +198,6 @@ impl TimerCancelled {
     }
 }
 
-impl fmt::Debug for TimerCancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimerCancelled")
-            .field("entity", &self.entity)
-            .field("owner", &self.owner)
-            .field("key", &self.key())
-            .field("clock", &self.clock)
-            .field("reason", &self.reason)
-            .finish()
-    }
-}
-
 /// Triggered on the owner when one of its [owned](crate::OwnedBy) timers is cancelled.
 ///
 /// It has the methods of the [`TimerCancelled`], which is triggered first, for the timer's
@@ -294,44 +282,40 @@ pub enum CancelReason {
 /// Cancellations in the order in which they happened, to be written as messages in the next run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancellations {
-    pending: Vec<TimerCancelled>,
-    /// The cancellations written in the last run, which observers may not have seen yet.
-    written: Vec<TimerCancelled>,
-    /// The number of the first pending cancellation.
-    first_pending: u64,
+    cancellations: Vec<TimerCancelled>,
+    /// How many of them the last run has written. Observers may not have seen these yet.
+    written: usize,
+    /// The number of the first of them.
+    first: u64,
 }
 
 impl Cancellations {
     /// Adds a cancellation, and returns its number.
     pub(super) fn push(&mut self, cancelled: TimerCancelled) -> u64 {
-        self.pending.push(cancelled);
-        self.first_pending + self.pending.len() as u64 - 1
+        self.cancellations.push(cancelled);
+        self.first + self.cancellations.len() as u64 - 1
     }
 
     /// Returns the cancellation with this number, unless it was written before the last run.
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut TimerCancelled> {
-        let written = self.written.len() as u64;
-        let index = (number + written).checked_sub(self.first_pending)?;
-        match index.checked_sub(written) {
-            Some(index) => self.pending.get_mut(usize::try_from(index).ok()?),
-            None => self.written.get_mut(usize::try_from(index).ok()?),
-        }
+        let index = number.checked_sub(self.first)?;
+        self.cancellations.get_mut(usize::try_from(index).ok()?)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut TimerCancelled> {
-        self.written.iter_mut().chain(&mut self.pending)
+        self.cancellations.iter_mut()
     }
 
     /// Returns the number of cancellations that have not been written.
     pub(super) fn len(&self) -> u64 {
-        self.pending.len() as u64
+        (self.cancellations.len() - self.written) as u64
     }
 
     /// Writes all cancellations.
     pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
-        self.first_pending += self.len();
-        self.written.clear();
-        mem::swap(&mut self.pending, &mut self.written);
-        messages.write_batch(self.written.iter().copied());
+        self.first += self.written as u64;
+        self.cancellations.drain(..self.written);
+        self.written = self.cancellations.len();
+        messages.write_batch(self.cancellations.iter().copied());
     }
 }

@@ -6,21 +6,19 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Timer, TimerLines, WhenDone,
-    arm::{settle_now, take_out},
+    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Place, Timer, TimerQueues,
+    WhenDone,
+    arm::settle_now,
     build::or_panic,
+    cancel::take_out,
     end::{Ended, end_recorded, end_unarmed},
     keyed::find_keyed,
-    place::Place,
     queued::{ArmedTimer, resumed},
 };
 use crate::{
-    clock::{
-        Cadence, ClockError, ClockId, ClockKey, ClockTable, FoundClock, Reading, saturating_nanos,
-    },
+    clock::{Cadence, ClockError, ClockId, ClockTable, FoundClock, Reading, saturating_nanos},
     owner::{OwnedBy, owned_by},
     pause::Paused,
-    queue::Key,
 };
 
 /// The error for a timer that is not armed, or whose clock does not exist.
@@ -99,8 +97,7 @@ pub struct TimerMut<'w> {
     entity: Entity,
     /// The settings with which it was inserted.
     settings: Timer,
-    clock: ClockKey,
-    key: Key,
+    place: Place,
     reading: Reading,
 }
 
@@ -113,19 +110,18 @@ impl<'w> TimerMut<'w> {
         };
         let timer = world.get::<Timer>(entity).ok_or(unknown(None))?;
         timer.seat.unwrite();
-        let (settings, place) = (timer.clone(), timer.seat.armed());
+        let (settings, place) = (timer.clone(), timer.seat.place());
         let settled = place.and_then(|place| settle_now(world, place));
         let settled = settled.ok_or(unknown(None))?;
-        let (clock, key) = settled.map_err(|clock| unknown(Some(clock)))?;
+        let place = settled.map_err(|clock| unknown(Some(clock)))?;
         let table = world.get_resource::<ClockTable>();
-        let reading = table.and_then(|table| table.reading(clock));
+        let reading = table.and_then(|table| table.reading(place.0));
         let reading = reading.ok_or(unknown(None))?;
         Ok(Self {
             world,
             entity,
             settings,
-            clock,
-            key,
+            place,
             reading,
         })
     }
@@ -154,12 +150,14 @@ impl<'w> TimerMut<'w> {
     ///
     /// The timer gets the interval and the number of firings of its [`Timer`](crate::Timer) again.
     pub fn restart(&mut self) {
-        let mut lines = self.world.resource_mut::<TimerLines>();
-        let numbers = &mut lines.arming.numbers;
-        let (deadline, _) = self.settings.start(self.reading, numbers);
-        if let Some(armed) = lines.timer_mut(self.clock, self.key) {
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        let mut numbers = queues.arming.numbers;
+        let (deadline, _) = self.settings.start(self.reading, &mut numbers);
+        if let Some(armed) = queues.timer_mut(self.place) {
             armed.restart(&self.settings);
+            self.settings.begin_draws(armed, &mut numbers);
         }
+        queues.arming.numbers = numbers;
         self.move_to(deadline, deadline.saturating_sub(self.reading.now));
     }
 
@@ -252,38 +250,38 @@ impl<'w> TimerMut<'w> {
         let clock = clock.into();
         let table = self.world.resource::<ClockTable>();
         let (FoundClock { key: to, .. }, there) = table.read(clock)?;
-        let Some((deadline, wait)) = self.deadline_and_wait().filter(|_| to != self.clock) else {
+        let Some((deadline, wait)) = self.deadline_and_wait().filter(|_| to != self.place.0) else {
             return Ok(());
         };
         self.with_armed(|armed| armed.change_rare(|rare| rare.wait = Some(wait)));
-        let from = (self.clock, self.key);
         let deadline = resumed(deadline, self.reading.now, there.now);
-        let mut lines = self.world.resource_mut::<TimerLines>();
-        if let Some(key) = lines.move_to(from, to, deadline, there.now) {
-            (self.clock, self.key, self.reading) = (to, key, there);
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        if let Some(place) = queues.move_to(self.place, to, deadline, there.now) {
+            (self.place, self.reading) = (place, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
-                timer.seat.move_to(Place::Armed(to, key));
+                timer.seat.move_to(Some(place));
             }
         }
         Ok(())
     }
 
     fn move_to(&mut self, deadline: u64, wait: u64) {
-        let mut lines = self.world.resource_mut::<TimerLines>();
-        lines.reschedule(self.clock, self.key, (deadline, wait), self.reading.now);
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        queues.reschedule(self.place, (deadline, wait), self.reading.now);
     }
 
     /// Returns the next deadline, and the length of the wait for it.
     fn deadline_and_wait(&self) -> Option<(u64, u64)> {
-        let line = self.world.resource::<TimerLines>().get(self.clock)?;
-        let deadline = line.deadline(self.key, self.reading.now)?;
-        let armed = line.queue.get(self.key)?;
+        let (clock, key) = self.place;
+        let queue = self.world.resource::<TimerQueues>().get(clock)?;
+        let deadline = queue.deadline(key, self.reading.now)?;
+        let armed = queue.timers.get(key)?;
         Some((deadline, armed.wait(self.settings.delay)))
     }
 
     fn with_armed(&mut self, change: impl FnOnce(&mut ArmedTimer)) {
-        let mut lines = self.world.resource_mut::<TimerLines>();
-        if let Some(armed) = lines.timer_mut(self.clock, self.key) {
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        if let Some(armed) = queues.timer_mut(self.place) {
             change(armed);
         }
     }

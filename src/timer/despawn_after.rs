@@ -4,13 +4,9 @@ use core::{fmt, time::Duration};
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{
-    FromReflect, PartialReflect, Reflect, ReflectFromReflect, std_traits::ReflectDefault,
-};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
-use super::{IntoDuration, Timer, arm};
+use super::{IntoDuration, Timer, arm, cancel};
 
 /// Despawns the entity after a delay.
 ///
@@ -48,7 +44,7 @@ use super::{IntoDuration, Timer, arm};
 /// ```
 #[doc(alias("lifetime", "ttl"))]
 #[derive(Component, Clone, PartialEq, Eq)]
-#[component(immutable, map_entities, on_insert = arm::on_insert_lifetime, on_discard = arm::on_discard_lifetime)]
+#[component(immutable, map_entities, on_insert = arm::on_insert_lifetime, on_discard = cancel::on_discard_lifetime)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),

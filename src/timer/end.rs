@@ -1,41 +1,43 @@
 //! The end of a timer: its last firing is over, or it can never fire.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{
+    collections::{BTreeSet, VecDeque},
+    vec::Vec,
+};
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::Reflect;
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
 use super::{
-    CancelReason, CrateTimer, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines,
-    WhenDone,
-    arm::{cancel, cancel_silently},
-    place::Place,
+    CancelReason, CrateTimer, DespawnAfter, Kind, Place, Timer, TimerAction, TimerFired,
+    TimerQueues, WhenDone,
+    cancel::{cancel, cancel_silently},
     queued::Mark,
     queues::is_armed,
     setting::Setting,
 };
 use crate::{
-    clock::{Cadence, Clock, ClockKey, ClockTable},
-    double_buffer::DoubleBuffer,
+    clock::{Cadence, Clock, ClockTable},
     owner::OwnedBy,
     pause::Pauses,
-    queue::Key,
+    recent_peak::RecentPeak,
 };
 
 /// Entities whose timers have finished.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EndedTimers {
     /// By the run that cleans them up: that of a cadence, or whichever comes first.
-    ended: [DoubleBuffer<Ended>; 3],
-    /// The entity whose lifetime ends now. If a handler panics meanwhile, the next run ends it.
-    pub(super) ending: Option<Entity>,
+    ended: [VecDeque<Ended>; 3],
+    peak: RecentPeak,
 }
 
 /// The ends that the next run of either cadence cleans up.
 const ANY_RUN: usize = 2;
+
+fn index(ends_in: Option<Cadence>) -> usize {
+    ends_in.map_or(ANY_RUN, |cadence| cadence as usize)
+}
 
 /// An entity whose timer or lifetime has finished.
 #[derive(Clone, Copy, Debug)]
@@ -67,40 +69,27 @@ impl EndedTimers {
     /// Returns `true` if a run of this cadence has nothing to clean up.
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
         let mut ends = [cadence as usize, ANY_RUN].into_iter();
-        self.ending.is_none() && ends.all(|ends_in| self.ended[ends_in].pending().next().is_none())
+        ends.all(|ends_in| self.ended[ends_in].is_empty())
     }
 
-    /// Releases the ends of the previous run.
-    pub(super) fn swap(&mut self, cadence: Cadence) {
-        self.ended[cadence as usize].swap();
-        self.ended[ANY_RUN].swap();
-    }
-
-    /// Lets the next run end the lifetime whose end a panic has interrupted, if there is one.
-    pub(super) fn retry(&mut self) {
-        if let Some(entity) = self.ending.take() {
-            self.push(None, Ended::lifetime(entity));
-        }
-    }
-
-    /// Takes the next released end.
-    pub(super) fn next(&mut self, cadence: Cadence) -> Option<Ended> {
-        let own = self.ended[cadence as usize].next();
-        own.or_else(|| self.ended[ANY_RUN].next())
+    /// Returns the number of ends that a run has to clean up. Their list gives back memory that was not
+    /// needed recently.
+    fn begin(&mut self, ends_in: usize) -> usize {
+        let ended = &mut self.ended[ends_in];
+        self.peak.note(ended.len());
+        self.peak.trim(ended);
+        ended.len()
     }
 
     /// Adds an end for the next run of a cadence, or for whichever run comes first.
     pub(super) fn push(&mut self, ends_in: impl Into<Option<Cadence>>, ended: Ended) {
-        let ends_in = ends_in.into().map_or(ANY_RUN, |cadence| cadence as usize);
-        self.ended[ends_in].push(ended);
+        self.ended[index(ends_in.into())].push_back(ended);
     }
 
     /// Returns all ends, with the index of the run that cleans them up.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Ended)> {
         let ends = self.ended.iter().enumerate();
-        let ends = ends.flat_map(|(ends_in, ended)| ended.pending().map(move |&it| (ends_in, it)));
-        let ending = self.ending.map(|entity| (ANY_RUN, Ended::lifetime(entity)));
-        ends.chain(ending)
+        ends.flat_map(|(ends_in, ended)| ended.iter().map(move |&it| (ends_in, it)))
     }
 
     /// Returns the entities whose timers or lifetimes have finished in only one of the two.
@@ -116,14 +105,22 @@ impl EndedTimers {
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Ended> {
-        self.ended.iter_mut().flat_map(DoubleBuffer::iter_mut)
+        self.ended.iter_mut().flatten()
     }
 
     /// Withdraws the last end of the timer or the lifetime of an entity: it is complete, or a handler
     /// gave the entity another one.
-    pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity, kind: Kind) {
-        self.ended[cadence as usize]
-            .take_last(|ended| ended.entity == entity && ended.kind == kind);
+    pub(super) fn take_back(
+        &mut self,
+        ends_in: impl Into<Option<Cadence>>,
+        entity: Entity,
+        kind: Kind,
+    ) {
+        let ended = &mut self.ended[index(ends_in.into())];
+        let is_it = |ended: &Ended| ended.entity == entity && ended.kind == kind;
+        if let Some(nth) = ended.iter().rposition(is_it) {
+            ended.remove(nth);
+        }
     }
 }
 
@@ -188,10 +185,10 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
     let Some(loaded) = finished.filter(|it| it.origin == Origin::Saved).cloned() else {
         return;
     };
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        for (ended, loaded) in lines.reports.ended.ended.iter_mut().zip(loaded.ends) {
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        for (ended, loaded) in queues.reports.ended.ended.iter_mut().zip(loaded.ends) {
             for when_done in loaded {
-                ended.push(Ended::timer(entity, when_done));
+                ended.push_back(Ended::timer(entity, when_done));
             }
         }
     }
@@ -209,8 +206,8 @@ pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: K
         }
         Kind::Lifetime => Ended::lifetime(entity),
     };
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.reports.ended.push(None, ended);
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        queues.reports.ended.push(None, ended);
     }
 }
 
@@ -219,14 +216,20 @@ pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: K
 /// The `Timer` itself was removed after its last firing, unless a handler panicked and the panic
 /// was caught.
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
-    let mut lines = world.resource_mut::<TimerLines>();
-    lines.reports.ended.swap(cadence);
-    while let Some(ended) = next_ended(world, cadence) {
-        // Recorded again: if an observer panics, the next run ends it.
-        end_recorded(world, cadence, ended, |world| match ended.kind {
-            Kind::Timer => end_unarmed(world, ended.entity, ended.when_done),
-            Kind::Lifetime => end_life(world, ended.entity),
-        });
+    for ends_in in [cadence as usize, ANY_RUN] {
+        let mut queues = world.resource_mut::<TimerQueues>();
+        // What handlers add meanwhile waits for the next run.
+        for _ in 0..queues.reports.ended.begin(ends_in) {
+            let mut queues = world.resource_mut::<TimerQueues>();
+            let Some(ended) = queues.reports.ended.ended[ends_in].pop_front() else {
+                break;
+            };
+            // Recorded again: if an observer panics, the next run ends it.
+            end_recorded(world, cadence, ended, |world| match ended.kind {
+                Kind::Timer => end_unarmed(world, ended.entity, ended.when_done),
+                Kind::Lifetime => end_life(world, ended.entity),
+            });
+        }
     }
 }
 
@@ -238,12 +241,12 @@ pub(super) fn end_recorded(
     ended: Ended,
     end: impl FnOnce(&mut World),
 ) {
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.reports.ended.push(cadence, ended);
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        queues.reports.ended.push(cadence, ended);
     }
     end(world);
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        let reports = &mut lines.reports;
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        let reports = &mut queues.reports;
         reports.ended.take_back(cadence, ended.entity, ended.kind);
     }
 }
@@ -272,11 +275,6 @@ fn end_life(world: &mut World, entity: Entity) {
     }
 }
 
-fn next_ended(world: &mut World, cadence: Cadence) -> Option<Ended> {
-    let mut lines = world.resource_mut::<TimerLines>();
-    lines.reports.ended.next(cadence)
-}
-
 /// Cancels the timers of a clock that is removed or despawned, in the order in which they were armed.
 ///
 /// A new timer is not settled on the clock yet. The next swap decides.
@@ -287,18 +285,18 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
     let Some(clock_key) = table.and_then(|table| table.key_of(clock)) else {
         return;
     };
-    let lines = world.get_resource::<TimerLines>();
-    let line = lines.and_then(|lines| lines.get(clock_key));
-    let timers = line.into_iter().flat_map(|line| {
-        let timers = line.queue.iter();
-        timers.map(|(key, _, timer)| (line.queue.sequence(key), key, timer.clone()))
+    let queues = world.get_resource::<TimerQueues>();
+    let queue = queues.and_then(|queues| queues.get(clock_key));
+    let timers = queue.into_iter().flat_map(|queue| {
+        let timers = queue.timers.iter();
+        timers.map(|(key, _, timer)| (queue.timers.sequence(key), key, timer.clone()))
     });
     let mut timers: Vec<_> = timers.collect();
     // The order in the queue depends on its past, which a loaded world does not share.
     timers.sort_unstable_by_key(|&(sequence, ..)| sequence);
     for (_, key, timer) in timers {
         let (entity, kind) = (timer.entity, timer.kind());
-        if timer.is(Mark::New) {
+        if timer.is(Mark::Unsettled) {
             unsettle(&mut world, (clock_key, key), entity, kind);
             continue;
         }
@@ -322,16 +320,16 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
 }
 
 /// Takes a new timer off a clock that is removed.
-fn unsettle(world: &mut DeferredWorld, (clock, key): (ClockKey, Key), entity: Entity, kind: Kind) {
-    let lines = world.get_resource_mut::<TimerLines>();
-    let place = lines.and_then(|mut lines| lines.lose_clock(clock, key));
-    if let (Some(place), Some(timer)) = (place, kind.get(world, entity)) {
+fn unsettle(world: &mut DeferredWorld, place: Place, entity: Entity, kind: Kind) {
+    let queues = world.get_resource_mut::<TimerQueues>();
+    let place = queues.and_then(|mut queues| queues.lose_clock(place));
+    if let (Some(_), Some(timer)) = (place, kind.get(world, entity)) {
         timer.seat.move_to(place);
     }
 }
 
 /// Cancels a timer of an entity, unless its clock exists by now.
-pub(super) fn lose_clock(world: &mut World, entity: Entity, kind: Kind) {
+pub(super) fn cancel_without_clock(world: &mut World, entity: Entity, kind: Kind) {
     let setting = Setting::of(world, entity, kind);
     let table = world.get_resource::<ClockTable>();
     let (Some(setting), Some(table)) = (setting, table) else {
@@ -350,8 +348,8 @@ pub(super) fn lose_clock(world: &mut World, entity: Entity, kind: Kind) {
 /// Removes the component whose timer was cancelled because its clock does not exist, unless the
 /// entity has a new one.
 fn retire(world: &mut World, entity: Entity, kind: Kind) {
-    let place = kind.get(world, entity).map(|timer| timer.seat.place());
-    if place != Some(Place::Nowhere) {
+    let timer = kind.get(world, entity);
+    if timer.is_none_or(|timer| timer.seat.place().is_some()) {
         return;
     }
     match kind {
@@ -396,10 +394,10 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     if let Ok(mut entity) = world.get_entity_mut(entity) {
         entity.remove::<Timer>();
     }
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
         let when_done = WhenDone::DespawnUnlessOwned;
         let ended = Ended::timer(entity, when_done);
-        lines.reports.ended.push(None, ended);
+        queues.reports.ended.push(None, ended);
     }
 }
 

@@ -5,9 +5,10 @@ use core::time::Duration;
 use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{
-    RunStats, TimerLines,
+    RunStats, TimerQueues,
     arm::swap,
-    run::{FireParams, RunDepth, run},
+    run::{RunDepth, run},
+    turn::FireParams,
 };
 use crate::{
     call::report,
@@ -28,7 +29,7 @@ pub(crate) fn fast_forward(
     span: Duration,
 ) -> Result<RunStats, ClockError> {
     let mut forward = Forward::new(world, clock)?;
-    forward.fire(world);
+    forward.run(world);
     let mut left = saturating_nanos(span);
     while left > 0 && forward.is_running(world) {
         let next = forward.until_next(world, SOON);
@@ -39,7 +40,7 @@ pub(crate) fn fast_forward(
         let step = next.map_or(left, |next| next.min(left));
         left -= step;
         forward.advance(world, step);
-        forward.fire(world);
+        forward.run(world);
     }
     Ok(forward.stats)
 }
@@ -54,7 +55,7 @@ pub(crate) fn fast_forward_to_next(
     let next = next.filter(|_| forward.is_running(world));
     if let Some(next) = next {
         forward.advance(world, next);
-        forward.fire(world);
+        forward.run(world);
     }
     Ok(next.map(Duration::from_nanos))
 }
@@ -114,13 +115,13 @@ impl Forward {
     }
 
     /// Arms new timers, and fires due timers.
-    fn fire(&mut self, world: &mut World) {
+    fn run(&mut self, world: &mut World) {
         let scope = Scope::Under(self.root);
         swap(world);
         match run(world, scope, &mut self.firing) {
             Ok(()) => self
                 .stats
-                .add(world.resource::<TimerLines>().reports.run(scope)),
+                .add(world.resource::<TimerQueues>().reports.run(scope)),
             Err(error) => report::<Self>(world, error),
         }
     }
@@ -130,8 +131,8 @@ impl Forward {
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
         self.take_changes(world);
         let span = world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
-            let lines = world.get_resource::<TimerLines>()?;
-            lines.until_next(&mut table, self.root, TimerQueue::next_deadline)
+            let queues = world.get_resource::<TimerQueues>()?;
+            queues.until_next(&mut table, self.root, TimerQueue::next_deadline)
         });
         span?.map(|span| if span == 0 { overdue } else { span })
     }

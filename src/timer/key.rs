@@ -17,9 +17,7 @@ use bevy_platform::{
     },
 };
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::Reflect;
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
 use super::keyed::{free_key, take_key};
 
@@ -262,7 +260,7 @@ impl fmt::Display for Keyed {
 }
 
 /// The number of a name. Equal names have equal numbers in all worlds of the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KeyId(NonZeroU32);
 
 impl KeyId {
@@ -288,6 +286,12 @@ impl KeyId {
     pub(super) fn name(self) -> Option<Cow<'static, str>> {
         let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
         names.by_id.get(&self).map(|key| key.0.name.clone())
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.name().unwrap_or_default(), f)
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn keyed(owner: Entity, key: impl IntoKey, timer: impl TimerBundle) -
 /// Returns the command that makes an entity a timer of `owner` under a key. Bevy notes the caller as
 /// the place that inserts the timer.
 #[track_caller]
-pub(crate) fn arm_keyed(
+pub(crate) fn insert_keyed(
     owner: Entity,
     key: impl IntoKey,
     timer: impl TimerBundle,
@@ -59,8 +59,8 @@ pub(crate) fn arm_keyed(
 pub(crate) fn set_keyed(owner: &mut EntityWorldMut, key: impl IntoKey, timer: impl TimerBundle) {
     if size_of::<MaybeLocation>() > 0 {
         // The closure would hide the caller.
-        let arm = arm_keyed(owner.id(), key, timer);
-        return owner.world_scope(|world| spawn(world, arm));
+        let insert = insert_keyed(owner.id(), key, timer);
+        return owner.world_scope(|world| spawn(world, insert));
     }
     let timer = keyed(owner.id(), key, timer);
     owner.world_scope(|world| {
@@ -69,18 +69,23 @@ pub(crate) fn set_keyed(owner: &mut EntityWorldMut, key: impl IntoKey, timer: im
     });
 }
 
-fn spawn(world: &mut World, arm: impl EntityCommand) {
-    arm.apply(world.spawn_empty());
+fn spawn(world: &mut World, insert: impl EntityCommand) {
+    insert.apply(world.spawn_empty());
     world.flush();
 }
 
 /// Refreshes the timer of `owner` with this key, or sets it if it is not armed.
-pub(crate) fn refresh_keyed(world: &mut World, owner: Entity, key: &str, arm: impl EntityCommand) {
+pub(crate) fn refresh_keyed(
+    world: &mut World,
+    owner: Entity,
+    key: &str,
+    insert: impl EntityCommand,
+) {
     let table = world.get_resource::<KeyTable>();
     let id = KeyId::find(key);
     let earlier = id.and_then(|id| table?.get(owner, id));
     if !earlier.is_some_and(|earlier| refresh(world, earlier)) {
-        spawn(world, arm);
+        spawn(world, insert);
     }
 }
 
@@ -91,12 +96,7 @@ fn refresh(world: &mut World, entity: Entity) -> bool {
     };
     timer.seat.unwrite();
     let times = timer.max_firings();
-    let mut is_armed = false;
-    change_armed(&mut world.into(), entity, |armed| {
-        armed.set_left(times);
-        is_armed = true;
-    });
-    is_armed
+    change_armed(&mut world.into(), entity, |armed| armed.set_left(times)).is_some()
 }
 
 /// Returns the entity of the timer of `owner` with this key, if any.

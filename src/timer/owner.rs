@@ -11,14 +11,12 @@ use bevy_ecs::{
     world::DeferredWorld,
 };
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 use entities::OwnedEntities;
 
 use super::{
-    CancelReason, TimerLines,
-    arm::cancel,
+    CancelReason, TimerQueues,
+    cancel::cancel,
     end::retire_later,
     keyed::{free_key, take_key},
     pause::follow_owner,
@@ -224,7 +222,7 @@ fn on_discard(mut world: DeferredWorld, context: HookContext) {
 /// Cancels the timer of an entity whose owner does not exist, and despawns the entity. In a world without
 /// the plugin, owners are plain data.
 fn on_orphan(world: &mut DeferredWorld, entity: Entity) {
-    if !world.contains_resource::<TimerLines>() {
+    if !world.contains_resource::<TimerQueues>() {
         return;
     }
     // The timer may arrive in the same bundle.

@@ -7,12 +7,10 @@ use bevy_ecs::{
     entity_disabling::Disabled, lifecycle::HookContext, prelude::*, world::DeferredWorld,
 };
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
 use super::{
-    Kind, TimerLines,
+    Kind, TimerQueues,
     owner::{owned_by, owner_of},
     queued::Mark,
     queues::change_armed,
@@ -246,7 +244,7 @@ pub(crate) fn on_resume(
 pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: bool) {
     let seats = world
         .get_entity(entity)
-        .map(|entity| [Kind::Timer, Kind::Lifetime].map(|kind| kind.on(entity)?.seat.armed()));
+        .map(|entity| [Kind::Timer, Kind::Lifetime].map(|kind| kind.on(entity)?.seat.place()));
     if !seats.is_ok_and(|seats| seats.iter().any(Option::is_some)) {
         return;
     }
@@ -277,11 +275,11 @@ fn update(world: &mut DeferredWorld, entity: Entity) {
 fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
     let timer = kind.on(entity_ref)?;
-    let (clock, key) = timer.seat.armed()?;
+    let place = timer.seat.place()?;
     let owner = owner_of(entity_ref);
     let halt = Halt::new(world, entity_ref, owner);
-    let lines = world.get_resource::<TimerLines>()?;
-    let before = lines.timer(clock, key)?.halted();
+    let queues = world.get_resource::<TimerQueues>()?;
+    let before = queues.timer(place)?.halted();
     if halt == before {
         return None;
     }
@@ -289,9 +287,9 @@ fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<(
         timer.seat.unwrite();
     }
     // The delay of a timer without a clock has not started.
-    let reading = world.get_resource::<ClockTable>()?.reading(clock);
+    let reading = world.get_resource::<ClockTable>()?.reading(place.0);
     let now = reading.map_or(0, |reading| reading.now);
-    let mut lines = world.get_resource_mut::<TimerLines>()?;
-    lines.set_halt(clock, key, halt, now);
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    queues.set_halt(place, halt, now);
     Some(())
 }

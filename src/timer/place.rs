@@ -6,16 +6,8 @@ use super::{
 };
 use crate::{clock::ClockKey, queue::Key, seat::Seat};
 
-/// The place of a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Never armed, or cancelled for good.
-    Nowhere,
-    /// In the queue of a clock, under this key.
-    Armed(ClockKey, Key),
-    /// Cancelled, and about to be removed or replaced. Holds the number of the report.
-    Reported(u64),
-}
+/// The place of a timer: the clock in whose queue it is, and its key there.
+pub(crate) type Place = (ClockKey, Key);
 
 /// The seat of a component that arms a timer.
 #[derive(Clone, Debug, Default)]
@@ -25,35 +17,36 @@ pub(crate) struct TimerSeat(Seat);
 /// next swap. No clock has this key.
 pub(crate) const NO_CLOCK: ClockKey = ClockKey::MAX;
 
-/// The seat rows that mark [`Place::Reported`], and a place that is written down with a state. No clock
-/// has these keys.
+/// The seat rows that mark a cancelled timer, and a place that is written down with a state. No clock has
+/// these keys.
 const REPORTED: ClockKey = ClockKey::MAX - 1;
 const WRITTEN: ClockKey = ClockKey::MAX - 2;
 
 impl TimerSeat {
-    pub(super) fn place(&self) -> Place {
-        match self.0.get() {
-            None => Place::Nowhere,
-            Some((REPORTED, number)) => Place::Reported(number),
-            Some((WRITTEN, page)) => sheet::place(page),
-            Some((clock, key)) => Place::Armed(clock, Key::from_bits(key)),
+    /// Returns the place of a timer that is armed, or was armed until its last firing.
+    pub(super) fn place(&self) -> Option<Place> {
+        match self.0.get()? {
+            (REPORTED, _) => None,
+            (WRITTEN, page) => sheet::place(page),
+            (clock, key) => Some((clock, Key::from_bits(key))),
         }
     }
 
-    /// Returns the clock and the key of a timer that is armed, or was armed until its last firing.
-    pub(super) fn armed(&self) -> Option<(ClockKey, Key)> {
-        match self.place() {
-            Place::Armed(clock, key) => Some((clock, key)),
-            Place::Nowhere | Place::Reported(_) => None,
-        }
-    }
-
-    pub(super) fn move_to(&self, place: Place) {
+    pub(super) fn move_to(&self, place: Option<Place>) {
         match place {
-            Place::Nowhere => _ = self.0.take(),
-            Place::Armed(clock, key) => self.0.set(clock, key.to_bits()),
-            Place::Reported(number) => self.0.set(REPORTED, number),
+            None => _ = self.0.take(),
+            Some((clock, key)) => self.0.set(clock, key.to_bits()),
         }
+    }
+
+    /// Notes the number of the report of a timer that is cancelled, and about to be removed or replaced.
+    pub(super) fn report(&self, number: u64) {
+        self.0.set(REPORTED, number);
+    }
+
+    pub(super) fn reported(&self) -> Option<u64> {
+        let (row, number) = self.0.get()?;
+        (row == REPORTED).then_some(number)
     }
 
     /// Notes where the state of the timer has been written.
@@ -75,10 +68,6 @@ impl TimerSeat {
     }
 
     /// Returns the state that was written, if it still holds, or `None` if no state was written.
-    #[cfg_attr(
-        not(feature = "serialize"),
-        allow(dead_code, reason = "only saving uses all of it")
-    )]
     pub(super) fn written(&self) -> Option<Result<TimerState, NotWritten>> {
         match self.0.get() {
             Some((WRITTEN, page)) => Some(sheet::state(page)),

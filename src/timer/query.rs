@@ -10,7 +10,7 @@ use bevy_ecs::{
 };
 
 use super::{
-    DespawnAfter, IntoDuration, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines,
+    DespawnAfter, IntoDuration, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerQueues,
     TimerStatus, key::KeyId,
 };
 use crate::{
@@ -62,7 +62,7 @@ use crate::{
 pub struct ArmedTimers<'w, 's> {
     #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
     table: Res<'w, ClockTable>,
-    lines: Res<'w, TimerLines>,
+    queues: Res<'w, TimerQueues>,
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     lifetimes: Query<'w, 's, &'static DespawnAfter, Allow<Disabled>>,
@@ -88,14 +88,14 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn get(&self, entity: Entity) -> Option<TimerStatus> {
         let timer = self.timers.get(entity).ok()?;
-        let (clock, key) = timer.seat.armed()?;
-        let line = self.lines.get(clock)?;
-        let armed = line.queue.get(key)?;
+        let (clock, key) = timer.seat.place()?;
+        let queue = self.queues.get(clock)?;
+        let armed = queue.timers.get(key)?;
         let owner = self.owner_of(entity)?;
         // The clock of a new timer may not exist yet. Its time then counts from zero.
         let reading = self.table.reading(clock).unwrap_or_default();
         let id = self.table.id(clock).or_else(|| timer.chosen_clock());
-        let deadline = line.deadline(key, reading.now)?;
+        let deadline = queue.deadline(key, reading.now)?;
         let wait = armed.wait(timer.delay);
         // The delay of a timer without a clock has not started.
         let remaining = deadline.saturating_sub(reading.now).min(wait);
@@ -161,9 +161,9 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn lifetime(&self, entity: Entity) -> Option<Duration> {
         let lifetime = self.lifetimes.get(entity).ok()?;
-        let (clock, key) = lifetime.0.seat.armed()?;
+        let (clock, key) = lifetime.0.seat.place()?;
         let now = self.table.reading(clock).map_or(0, |reading| reading.now);
-        let deadline = self.lines.get(clock)?.deadline(key, now)?;
+        let deadline = self.queues.get(clock)?.deadline(key, now)?;
         let remaining = Duration::from_nanos(deadline.saturating_sub(now));
         Some(remaining.min(lifetime.delay()))
     }
@@ -185,7 +185,7 @@ impl ArmedTimers<'_, '_> {
     /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
     pub fn next_deadline(&self, clock: impl Into<ClockId>) -> Result<Option<Duration>, ClockError> {
         let key = self.table.find(clock.into())?.key;
-        let next = self.lines.next_deadline(key);
+        let next = self.queues.next_deadline(key);
         Ok(next.and_then(|next| Some(self.table.reading(key)?.shown(next))))
     }
 
@@ -218,15 +218,18 @@ impl ArmedTimers<'_, '_> {
         let until = reading
             .now
             .saturating_add(saturating_nanos(span.into_duration()));
-        let due = self.lines.due_until(key, until).into_iter();
-        let timers = due.filter_map(|due| self.lines.timer(key, due));
+        let due = self.queues.due_until(key, until).into_iter();
+        let timers = due.filter_map(|due| self.queues.timer((key, due)));
         let timers = timers.filter(|timer| timer.kind() == Kind::Timer);
         Ok(timers.filter_map(|timer| self.get(timer.entity)).collect())
     }
 
     /// Returns all timers, grouped by clock, in no particular order within each clock.
     pub fn iter(&self) -> impl Iterator<Item = TimerStatus> {
-        let timers = self.lines.iter().flat_map(|(_, line)| line.queue.iter());
+        let timers = self
+            .queues
+            .iter()
+            .flat_map(|(_, queue)| queue.timers.iter());
         let timers = timers.filter(|(.., timer)| timer.kind() == Kind::Timer);
         timers.filter_map(|(.., timer)| self.get(timer.entity))
     }
@@ -235,26 +238,26 @@ impl ArmedTimers<'_, '_> {
     /// last run.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.lines.iter().map(|(_, line)| line.count()).sum()
+        self.queues.iter().map(|(_, queue)| queue.count()).sum()
     }
 
     /// Returns the number of deferrable timers that are due but had to wait in the last run, because the
     /// [`TimerBudget`](crate::timer::TimerBudget) was spent. Paused timers are not included.
     #[must_use]
     pub fn deferred(&self) -> usize {
-        self.lines.waiting.iter().len()
+        self.queues.deferred.iter().len()
     }
 
     /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
-        self.lines.reports.run(Scope::Of(Cadence::Frame))
+        self.queues.reports.run(Scope::Of(Cadence::Frame))
     }
 
     /// Returns the statistics of the last run of the fixed schedule.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
-        self.lines.reports.run(Scope::Of(Cadence::FixedStep))
+        self.queues.reports.run(Scope::Of(Cadence::FixedStep))
     }
 }
 

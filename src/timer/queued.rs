@@ -23,8 +23,10 @@ pub(crate) struct ArmedTimer {
     left: u32,
     /// The number of firings so far in the current burst.
     pub(super) burst: u32,
-    /// The number of firings: the high part. The top bits are [`MARKS`].
-    count_high: u16,
+    /// The number of firings: the high part.
+    count_high: u8,
+    /// The bits of the [`Mark`]s that are set.
+    marks: u8,
     pub(super) missed_ticks: MissedTicks,
     pub(super) reaction: Reaction,
 }
@@ -59,18 +61,15 @@ pub(super) enum Reaction {
 
 /// Something that is true for a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
+#[repr(u8)]
 pub(super) enum Mark {
     /// The timer belongs to another entity.
-    Owned = 1 << 15,
+    Owned = 1 << 0,
     /// The clock of the timer is not settled until the next swap.
-    New = 1 << 14,
+    Unsettled = 1 << 1,
     /// The timer is on the list of the next swap.
-    Added = 1 << 13,
+    Listed = 1 << 2,
 }
-
-/// The bits of `count_high` that do not count.
-const MARKS: u16 = Mark::Owned as u16 | Mark::New as u16 | Mark::Added as u16;
 
 /// Returns the deadline of a timer that was paused, and resumes now.
 pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
@@ -93,6 +92,7 @@ impl ArmedTimer {
             left: timer.max_firings().unwrap_or(0),
             burst: 0,
             count_high: 0,
+            marks: 0,
             missed_ticks,
             reaction: match kind {
                 Kind::Timer => Reaction::None,
@@ -122,14 +122,14 @@ impl ArmedTimer {
 
     #[inline]
     pub(super) fn is(&self, mark: Mark) -> bool {
-        self.count_high & mark as u16 != 0
+        self.marks & mark as u8 != 0
     }
 
     #[inline]
     pub(super) fn set(&mut self, mark: Mark, is_set: bool) {
-        self.count_high &= !(mark as u16);
+        self.marks &= !(mark as u8);
         if is_set {
-            self.count_high |= mark as u16;
+            self.marks |= mark as u8;
         }
     }
 
@@ -207,12 +207,12 @@ impl ArmedTimer {
 
     /// Returns the number of firings so far.
     pub(crate) fn count(&self) -> u64 {
-        u64::from(self.count_high & !MARKS) << 32 | u64::from(self.count)
+        u64::from(self.count_high) << 32 | u64::from(self.count)
     }
 
     /// Returns the low and the high part of the number of firings so far.
     pub(super) fn count_halves(&self) -> (u32, u16) {
-        (self.count, self.count_high & !MARKS)
+        (self.count, self.count_high.into())
     }
 
     /// Returns the number of firings left, or `None` if the timer fires forever.
@@ -223,7 +223,7 @@ impl ArmedTimer {
     /// Handles `deadline` if the timer fires at a fixed interval, again after `now`, and returns the next
     /// deadline. Otherwise does nothing.
     #[inline]
-    pub(super) fn fire_on_time(&mut self, deadline: u64, now: u64) -> Option<u64> {
+    pub(super) fn advance_on_time(&mut self, deadline: u64, now: u64) -> Option<u64> {
         let next = deadline.saturating_add(self.interval?.get());
         let is_plain = next > now
             && self.left != 1
@@ -250,14 +250,19 @@ impl ArmedTimer {
     /// firings                          123            |
     ///                                    └ missed: 2  └ next
     /// ```
-    pub(super) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> (u64, Option<u64>) {
+    pub(super) fn advance(
+        &mut self,
+        deadline: u64,
+        now: u64,
+        burst_limit: u32,
+    ) -> (u64, Option<u64>) {
         if self.rare().is_some_and(|rare| rare.wait.is_some()) {
             self.change_rare(|rare| rare.wait = None);
         }
         let Some(interval) = self.count_firing() else {
             return (0, None);
         };
-        let random = self.random().filter(|random| random.is_on);
+        let random = self.random();
         let step = match random {
             Some(random) => self.draw(random, interval),
             None => interval.get(),
@@ -313,7 +318,7 @@ impl ArmedTimer {
     pub(super) fn set_interval(&mut self, interval: Option<NonZeroU64>, delay: u64) {
         let wait = self.wait(delay);
         self.interval = interval;
-        self.set_random(false);
+        self.change_rare(|rare| rare.random = None);
         self.set_wait(wait, delay);
     }
 
@@ -324,36 +329,24 @@ impl ArmedTimer {
         }
     }
 
-    pub(super) fn set_random(&mut self, is_random: bool) {
-        if let Some(mut random) = self.random() {
-            random.is_on = is_random;
-            self.change_rare(|rare| rare.random = Some(random));
-        }
-    }
-
     /// Starts the count over.
     pub(super) fn restart(&mut self, timer: &Timer) {
         self.interval = timer.interval;
         self.count = 0;
-        self.count_high &= MARKS;
-        self.set_random(timer.interval_span().is_some());
+        self.count_high = 0;
         self.left = timer.max_firings().unwrap_or(0);
     }
 
-    /// Sets the number of firings so far.
+    /// Sets the number of firings so far, at most 2^40 - 1.
     pub(super) fn set_count(&mut self, count: u64) {
-        let high = u16::try_from(count >> 32).map_or(!MARKS, |high| high.min(!MARKS));
+        let count = count.min((1 << 40) - 1);
         self.count = count as u32;
-        self.count_high = self.count_high & MARKS | (high & !MARKS);
+        self.count_high = (count >> 32) as u8;
     }
 
     /// Counts a firing, and returns the interval to the next one unless this was the last.
     fn count_firing(&mut self) -> Option<NonZeroU64> {
-        let (count, overflows) = self.count.overflowing_add(1);
-        self.count = count;
-        if overflows && self.count_high & !MARKS != !MARKS {
-            self.count_high += 1;
-        }
+        self.set_count(self.count() + 1);
         let ended = self.left == 1;
         self.left = self.left.saturating_sub(1);
         self.interval.filter(|_| !ended)
@@ -393,13 +386,13 @@ mod tests {
                     let mut other = armed.clone();
                     for deadline in [1_000_000_000, 1_000_000_000 + now / 2] {
                         let before = format!("{armed:?}");
-                        let next = armed.fire_on_time(deadline, now);
+                        let next = armed.advance_on_time(deadline, now);
                         if next.is_none() {
                             assert_eq!(format!("{armed:?}"), before, "nothing should change");
                             break;
                         }
                         on_time += 1;
-                        assert_eq!(other.fire(deadline, now, 1000), (0, next));
+                        assert_eq!(other.advance(deadline, now, 1000), (0, next));
                         assert_eq!(format!("{armed:?}"), format!("{other:?}"));
                     }
                 }
@@ -421,25 +414,15 @@ mod tests {
     }
 
     #[test]
-    fn the_count_and_the_marks_leave_each_other_alone() {
-        const MAX: u64 = (1 << 45) - 1;
+    fn a_count_goes_on_beyond_its_low_part_and_stops_at_its_maximum() {
+        const MAX: u64 = (1 << 40) - 1;
         let entity = World::new().spawn_empty().id();
-        for mark in [Mark::Owned, Mark::New, Mark::Added] {
-            let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
-            armed.set(mark, true);
-            let counts = [
-                (u64::from(u32::MAX), 1 << 32),
-                (5, 6),
-                (u64::MAX, MAX & !0xffff_ffff),
-            ];
-            for (count, next) in counts {
-                armed.set_count(count);
-                assert_eq!(armed.count(), count.min(MAX));
-                armed.count_firing();
-                assert_eq!((armed.count(), armed.is(mark)), (next, true));
-            }
-            armed.set(mark, false);
-            assert!(!armed.is(mark));
+        let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
+        for (count, next) in [(u64::from(u32::MAX), 1 << 32), (5, 6), (u64::MAX, MAX)] {
+            armed.set_count(count);
+            assert_eq!(armed.count(), count.min(MAX));
+            armed.count_firing();
+            assert_eq!(armed.count(), next);
         }
     }
 

@@ -11,7 +11,7 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 use super::{
     Kind, RunStats, Timer,
     arm::Arming,
-    budget::{Rank, Waiting},
+    budget::{Deferred, Rank},
     cancelled::Cancellations,
     end::EndedTimers,
     place::{NO_CLOCK, Place},
@@ -29,15 +29,15 @@ use crate::{
 
 /// The timers of a world.
 #[derive(Resource, Debug)]
-pub(crate) struct TimerLines {
-    /// The timers of each clock. The line of a clock outlives it, so that no key is ever reused. The
-    /// first line belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
-    lines: Vec<TimerLine>,
+pub(crate) struct TimerQueues {
+    /// The timers of each clock. The queue of a clock outlives it, so that no key is ever reused. The
+    /// first queue belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
+    pub(super) queues: Vec<ClockQueue>,
     /// The timers that have changed since the latest snapshot, if there is one.
     pub(crate) journal: Option<TimerJournal>,
     pub(super) arming: Arming,
     /// The timers that are due and wait for the budget.
-    pub(super) waiting: Waiting,
+    pub(super) deferred: Deferred,
     pub(super) reports: Reports,
     /// The states that were written out for serialization, until the next run.
     pub(super) written: Option<Written>,
@@ -83,75 +83,67 @@ impl Reports {
 
 /// The timers of one clock.
 #[derive(Debug, Default)]
-pub(crate) struct TimerLine {
-    pub(crate) queue: TimerQueue<ArmedTimer>,
+pub(crate) struct ClockQueue {
+    pub(crate) timers: TimerQueue<ArmedTimer>,
     /// The timers in the middle of a burst.
     pub(super) bursting: Vec<Key>,
     /// The number of lifetimes in the queue.
     pub(super) lifetimes: usize,
 }
 
-/// The timers of a clock that fires, and what else a firing changes.
-pub(super) struct FiringLine<'a> {
-    pub(super) line: &'a mut TimerLine,
-    pub(super) waiting: &'a mut Waiting,
-    pub(super) stats: &'a mut RunStats,
-    pub(super) journal: &'a mut Option<TimerJournal>,
-}
-
 /// Returns the first time at which a queue has something to do.
 type FirstOf = fn(&TimerQueue<ArmedTimer>) -> Option<u64>;
 
-/// The index of the line of a clock. `NO_CLOCK` has the first one.
-fn index(clock: ClockKey) -> usize {
+/// The index of the queue of a clock. `NO_CLOCK` has the first one.
+pub(super) fn index(clock: ClockKey) -> usize {
     clock.wrapping_add(1) as usize
 }
 
-impl TimerLines {
+impl TimerQueues {
     pub(crate) fn new(world: &mut World, seed: u64, burst_limit: NonZeroU32) -> Self {
         Self {
-            lines: Vec::new(),
+            queues: Vec::new(),
             journal: None,
             arming: Arming::new(Modifiers::new(world), seed),
-            waiting: Waiting::default(),
+            deferred: Deferred::default(),
             reports: Reports::default(),
             written: None,
             burst_limit,
         }
     }
 
-    pub(crate) fn get(&self, clock: ClockKey) -> Option<&TimerLine> {
-        self.lines.get(index(clock))
+    pub(crate) fn get(&self, clock: ClockKey) -> Option<&ClockQueue> {
+        self.queues.get(index(clock))
     }
 
-    pub(crate) fn get_mut(&mut self, clock: ClockKey) -> Option<&mut TimerLine> {
-        self.lines.get_mut(index(clock))
+    pub(crate) fn get_mut(&mut self, clock: ClockKey) -> Option<&mut ClockQueue> {
+        self.queues.get_mut(index(clock))
     }
 
-    /// Returns the lines of all clocks. The line of a clock that is gone is empty.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClockKey, &TimerLine)> {
-        let lines = self.lines.iter().zip(0..);
-        lines.map(|(line, index): (_, ClockKey)| (index.wrapping_sub(1), line))
+    /// Returns the queues of all clocks. The queue of a clock that is gone is empty.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClockKey, &ClockQueue)> {
+        let queues = self.queues.iter().zip(0..);
+        queues.map(|(queue, index): (_, ClockKey)| (index.wrapping_sub(1), queue))
     }
 
     /// Notes a timer that is about to change.
     #[inline]
-    pub(super) fn note(&mut self, clock: ClockKey, key: Key) {
+    pub(super) fn note(&mut self, place: Place) {
         if let Some(journal) = &mut self.journal
-            && let Some(line) = self.lines.get(index(clock))
+            && let Some(queue) = self.queues.get(index(place.0))
         {
-            line.note(journal, clock, key);
+            queue.note(journal, place);
         }
     }
 
     /// Puts a timer into the queue of a clock. The next swap lets it wait for its deadline.
     #[inline]
-    pub(super) fn add(&mut self, clock: ClockKey, deadline: u64, mut timer: ArmedTimer) -> Key {
-        timer.set(Mark::Added, true);
+    pub(super) fn add(&mut self, clock: ClockKey, deadline: u64, mut timer: ArmedTimer) -> Place {
+        timer.set(Mark::Listed, true);
         let sequence = self.arming.next_sequence();
-        let key = self.insert(clock, sequence, deadline, timer);
-        self.list(clock, key);
-        key
+        let place = self.insert(clock, sequence, deadline, timer);
+        self.list(place);
+        place
     }
 
     /// Puts a timer into the queue of a clock, parked.
@@ -162,102 +154,87 @@ impl TimerLines {
         sequence: u64,
         deadline: u64,
         timer: ArmedTimer,
-    ) -> Key {
+    ) -> Place {
         if let Some(journal) = &mut self.journal {
             note_new(journal, &timer);
         }
-        let line = self.line_for(clock);
-        line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
-        line.queue.insert_parked_at(sequence, deadline, timer)
+        let queue = self.queue_for(clock);
+        queue.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
+        let key = queue.timers.insert_parked_at(sequence, deadline, timer);
+        (clock, key)
     }
 
     /// Puts a timer on the list of the next swap.
     #[inline]
-    fn list(&mut self, clock: ClockKey, key: Key) {
-        if self.arming.added.is_full() {
+    fn list(&mut self, place: Place) {
+        if self.arming.swap_list.is_full() {
             self.tidy();
         }
-        self.arming.added.push(clock, key);
+        self.arming.swap_list.push(place);
     }
 
     /// Forgets the cancelled timers of the list. A timer that is armed again and again leaves no trail.
     #[cold]
     fn tidy(&mut self) {
-        let mut added = mem::take(&mut self.arming.added);
-        added.retain(|clock, key| self.timer(clock, key).is_some());
-        self.arming.added = added;
+        let mut listed = mem::take(&mut self.arming.swap_list);
+        listed.retain(|place| self.timer(place).is_some());
+        self.arming.swap_list = listed;
     }
 
-    /// Returns the line of a clock, to which a timer is added.
+    /// Returns the queue of a clock, to which a timer is added.
     #[inline]
-    fn line_for(&mut self, clock: ClockKey) -> &mut TimerLine {
-        if self.lines.len() <= index(clock) {
-            self.add_lines(clock);
+    fn queue_for(&mut self, clock: ClockKey) -> &mut ClockQueue {
+        if self.queues.len() <= index(clock) {
+            self.add_queues(clock);
         }
-        &mut self.lines[index(clock)]
+        &mut self.queues[index(clock)]
     }
 
     #[cold]
-    fn add_lines(&mut self, clock: ClockKey) {
-        self.lines.resize_with(index(clock) + 1, Default::default);
+    fn add_queues(&mut self, clock: ClockKey) {
+        self.queues.resize_with(index(clock) + 1, Default::default);
     }
 
-    /// Returns the timers of a clock, to fire them in a run of this scope.
-    pub(super) fn firing(&mut self, clock: ClockKey, scope: Scope) -> Option<FiringLine<'_>> {
-        Some(FiringLine {
-            line: self.lines.get_mut(index(clock))?,
-            waiting: &mut self.waiting,
-            stats: self.reports.run_mut(scope),
-            journal: &mut self.journal,
-        })
+    pub(super) fn timer(&self, (clock, key): Place) -> Option<&ArmedTimer> {
+        self.get(clock)?.timers.get(key)
     }
 
-    pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {
-        self.get(clock)?.queue.get(key)
+    pub(super) fn timer_mut(&mut self, place: Place) -> Option<&mut ArmedTimer> {
+        self.note(place);
+        let (clock, key) = place;
+        self.get_mut(clock)?.timers.get_mut(key)
     }
 
-    pub(super) fn timer_mut(&mut self, clock: ClockKey, key: Key) -> Option<&mut ArmedTimer> {
-        self.note(clock, key);
-        self.get_mut(clock)?.queue.get_mut(key)
+    fn deadline(&self, (clock, key): Place) -> Option<u64> {
+        self.get(clock)?.timers.deadline(key)
     }
 
     /// Takes a timer out of its queue, if it was armed or paused.
     #[inline]
-    pub(super) fn take(&mut self, clock: ClockKey, key: Key) -> Option<ArmedTimer> {
-        self.note(clock, key);
-        let line = self.get_mut(clock)?;
-        let mut timer = line.queue.cancel(key)?;
-        line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
-        self.stop_waiting(&mut timer);
+    pub(super) fn take(&mut self, place: Place) -> Option<ArmedTimer> {
+        self.note(place);
+        let (clock, key) = place;
+        let queue = self.get_mut(clock)?;
+        let mut timer = queue.timers.cancel(key)?;
+        queue.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
+        self.end_deferral(&mut timer);
         Some(timer)
     }
 
     /// Takes a timer out of the queue for the budget.
     #[inline]
-    pub(super) fn stop_waiting(&mut self, timer: &mut ArmedTimer) {
+    pub(super) fn end_deferral(&mut self, timer: &mut ArmedTimer) {
         if let Some(rank) = timer.take_rank() {
-            self.waiting.remove(rank);
-        }
-    }
-
-    /// Returns `true` if there is an armed or paused timer at a place.
-    pub(super) fn is_at(&self, place: Place) -> bool {
-        match place {
-            Place::Armed(clock, key) => self.timer(clock, key).is_some(),
-            Place::Nowhere | Place::Reported(_) => false,
+            self.deferred.remove(rank);
         }
     }
 
     /// Halts or releases a timer, at a reading of its clock.
-    pub(super) fn set_halt(&mut self, clock: ClockKey, key: Key, halt: Halt, now: u64) {
-        self.note(clock, key);
-        let Some(line) = self.get_mut(clock) else {
+    pub(super) fn set_halt(&mut self, place: Place, halt: Halt, now: u64) {
+        let Some(deadline) = self.deadline(place) else {
             return;
         };
-        let Some(deadline) = line.queue.deadline(key) else {
-            return;
-        };
-        let Some(timer) = line.queue.get_mut(key) else {
+        let Some(timer) = self.timer_mut(place) else {
             return;
         };
         timer.burst = 0;
@@ -267,19 +244,13 @@ impl TimerLines {
         };
         timer.halt(halt, now);
         let rank = timer.take_rank();
-        self.park(clock, key, deadline, rank);
+        self.park(place, deadline, rank);
     }
 
     /// Moves the deadline of a timer, and gives it a new place among equal ones.
-    pub(super) fn reschedule(
-        &mut self,
-        clock: ClockKey,
-        key: Key,
-        (deadline, wait): (u64, u64),
-        now: u64,
-    ) {
+    pub(super) fn reschedule(&mut self, place: Place, (deadline, wait): (u64, u64), now: u64) {
         let sequence = self.arming.next_sequence();
-        let Some(timer) = self.timer_mut(clock, key) else {
+        let Some(timer) = self.timer_mut(place) else {
             return;
         };
         timer.burst = 0;
@@ -288,67 +259,68 @@ impl TimerLines {
             rare.paused_at = rare.paused_at.map(|_| now);
             rare.rank.take()
         });
-        self.park(clock, key, deadline, rank);
-        if let Some(line) = self.get_mut(clock) {
-            line.queue.set_sequence(key, sequence);
+        self.park(place, deadline, rank);
+        let (clock, key) = place;
+        if let Some(queue) = self.get_mut(clock) {
+            queue.timers.set_sequence(key, sequence);
         }
     }
 
     /// Parks a timer until the next swap, or until it is no longer halted.
-    fn park(&mut self, clock: ClockKey, key: Key, deadline: u64, rank: Option<Rank>) {
+    fn park(&mut self, place: Place, deadline: u64, rank: Option<Rank>) {
+        let (clock, key) = place;
         if let Some(rank) = rank {
-            self.waiting.remove(rank);
+            self.deferred.remove(rank);
         }
-        let Some(line) = self.get_mut(clock) else {
+        let Some(queue) = self.get_mut(clock) else {
             return;
         };
-        line.queue.park(key, deadline);
-        if let Some(timer) = line.queue.get_mut(key)
+        queue.timers.park(key, deadline);
+        if let Some(timer) = queue.timers.get_mut(key)
             && !timer.is_halted()
-            && !timer.is(Mark::Added)
+            && !timer.is(Mark::Listed)
         {
-            timer.set(Mark::Added, true);
-            self.list(clock, key);
+            timer.set(Mark::Listed, true);
+            self.list(place);
         }
     }
 
-    /// Moves a timer to another clock, where it has this deadline and a new place among equal ones, and
-    /// returns its new key. A pause starts over at `now`.
+    /// Moves a timer to another clock, where it has this deadline and a new place among equal ones. A pause
+    /// starts over at `now`.
     pub(super) fn move_to(
         &mut self,
-        from: (ClockKey, Key),
+        from: Place,
         to: ClockKey,
         deadline: u64,
         now: u64,
-    ) -> Option<Key> {
+    ) -> Option<Place> {
         let timer = self.take_to_move(from, now)?;
         Some(self.add(to, deadline, timer))
     }
 
     /// Moves a timer that is on the list to another clock, where it keeps its place among equal
-    /// deadlines, and returns its new key. The list still has the old one.
+    /// deadlines. The list still has the old key.
     pub(super) fn move_new(
         &mut self,
-        (from, key): (ClockKey, Key),
+        from: Place,
         to: ClockKey,
         deadline: u64,
         now: u64,
-    ) -> Option<Key> {
-        let sequence = self.get(from)?.queue.sequence(key)?;
-        let timer = self.take_to_move((from, key), now)?;
+    ) -> Option<Place> {
+        let sequence = self.get(from.0)?.timers.sequence(from.1)?;
+        let timer = self.take_to_move(from, now)?;
         Some(self.insert(to, sequence, deadline, timer))
     }
 
-    /// Lets a new timer wait for the next swap without a clock, because its clock is removed, and returns
-    /// its new place.
-    pub(super) fn lose_clock(&mut self, clock: ClockKey, key: Key) -> Option<Place> {
-        let key = self.move_new((clock, key), NO_CLOCK, NEVER, 0)?;
-        self.list(NO_CLOCK, key);
-        Some(Place::Armed(NO_CLOCK, key))
+    /// Lets a new timer wait for the next swap without a clock, because its clock is removed.
+    pub(super) fn lose_clock(&mut self, from: Place) -> Option<Place> {
+        let place = self.move_new(from, NO_CLOCK, NEVER, 0)?;
+        self.list(place);
+        Some(place)
     }
 
-    fn take_to_move(&mut self, (from, key): (ClockKey, Key), now: u64) -> Option<ArmedTimer> {
-        let mut timer = self.take(from, key)?;
+    fn take_to_move(&mut self, from: Place, now: u64) -> Option<ArmedTimer> {
+        let mut timer = self.take(from)?;
         timer.burst = 0;
         if timer.paused_at().is_some() {
             timer.change_rare(|rare| rare.paused_at = Some(now));
@@ -358,46 +330,46 @@ impl TimerLines {
 
     /// Lets the timers on the list wait for their deadlines, and tells the table of clocks. The clocks of
     /// new timers are settled.
-    pub(super) fn release(&mut self, table: &mut ClockTable, added: &[(ClockKey, Key)]) -> u64 {
+    pub(super) fn release(&mut self, table: &mut ClockTable, listed: &[Place]) -> u64 {
         let mut armed = 0;
-        for added in added.chunk_by(|(a, _), (b, _)| a == b) {
-            let clock = added[0].0;
-            let Some(line) = self.lines.get_mut(index(clock)) else {
+        for listed in listed.chunk_by(|(a, _), (b, _)| a == b) {
+            let clock = listed[0].0;
+            let Some(queue) = self.queues.get_mut(index(clock)) else {
                 continue;
             };
             if let Some(reading) = table.reading(clock) {
                 // The queue may not have been checked for a long time: advance it first.
-                line.queue.has_due(reading.now);
+                queue.timers.has_due(reading.now);
             }
-            for &(_, key) in added {
+            for &place in listed {
                 if let Some(journal) = &mut self.journal {
-                    line.note(journal, clock, key);
+                    queue.note(journal, place);
                 }
-                armed += u64::from(line.release(key));
+                armed += u64::from(queue.release(place.1));
             }
-            table.set_deadline(clock, line.queue.first_look());
+            table.set_deadline(clock, queue.timers.first_look());
         }
         armed
     }
 
     /// Ends the turn of a clock. Unfinished bursts continue as new bursts in the next run.
     pub(super) fn end_bursts(&mut self, clock: ClockKey) {
-        if let Some(line) = self.get_mut(clock) {
-            line.end_bursts();
+        if let Some(queue) = self.get_mut(clock) {
+            queue.end_bursts();
         }
     }
 
     /// Lets all timers of a scope that wait for the budget be due like any other.
-    pub(super) fn stop_all_waiting(&mut self, table: &mut ClockTable, scope: Scope) {
-        let waiting: Vec<_> = self.waiting.iter().collect();
-        for (clock, key) in waiting {
-            if !table.is_in(clock, scope) {
+    pub(super) fn end_all_deferrals(&mut self, table: &mut ClockTable, scope: Scope) {
+        let deferred: Vec<_> = self.deferred.iter().collect();
+        for place in deferred {
+            if !table.is_in(place.0, scope) {
                 continue;
             }
-            let timer = self.timer_mut(clock, key);
+            let timer = self.timer_mut(place);
             if let Some(rank) = timer.and_then(ArmedTimer::take_rank) {
-                self.waiting.remove(rank);
-                self.release(table, &[(clock, key)]);
+                self.deferred.remove(rank);
+                self.release(table, &[place]);
             }
         }
     }
@@ -405,11 +377,10 @@ impl TimerLines {
     /// Returns the keys of the idle timers of a clock that count as waiting: the next swap arms them, or
     /// they wait for the budget.
     fn idle(&self, clock: ClockKey) -> impl Iterator<Item = Key> {
-        let halted = move |key| self.timer(clock, key).is_none_or(ArmedTimer::is_halted);
-        let added = self.arming.added.iter();
-        let added = added.filter(move |&(of, key)| of == clock && !halted(key));
-        let waiting = self.waiting.iter().filter(move |&(of, _)| of == clock);
-        added.chain(waiting).map(|(_, key)| key)
+        let halted = |place| self.timer(place).is_none_or(ArmedTimer::is_halted);
+        let listed = self.arming.swap_list.iter().filter(move |&it| !halted(it));
+        let idle = listed.chain(self.deferred.iter());
+        idle.filter_map(move |(of, key)| (of == clock).then_some(key))
     }
 
     /// Returns the earliest deadline on a clock, including those of the timers that are idle until the
@@ -419,7 +390,7 @@ impl TimerLines {
     }
 
     fn first(&self, clock: ClockKey, of_queue: FirstOf) -> Option<u64> {
-        let queue = &self.get(clock)?.queue;
+        let queue = &self.get(clock)?.timers;
         let idle = self.idle(clock).filter_map(|key| queue.deadline(key));
         let idle = idle.filter(|&deadline| deadline != NEVER);
         of_queue(queue).into_iter().chain(idle).min()
@@ -429,8 +400,9 @@ impl TimerLines {
     /// idle until the next run.
     pub(super) fn due_until(&self, clock: ClockKey, until: u64) -> Vec<Key> {
         let idle: BTreeSet<Key> = self.idle(clock).collect();
-        self.get(clock).map_or_else(Vec::new, |line| {
-            line.queue
+        self.get(clock).map_or_else(Vec::new, |queue| {
+            queue
+                .timers
                 .waiting_or_idle_until(until, |key| idle.contains(&key))
         })
     }
@@ -438,13 +410,13 @@ impl TimerLines {
     /// Tells the table when to look at the clocks with timers that are idle until the next run.
     pub(super) fn plan(&self, table: &mut ClockTable) {
         let mut deadlines = BTreeMap::new();
-        for (clock, key) in self.arming.added.iter().chain(self.waiting.iter()) {
-            if let Some(line) = self.get(clock)
-                && let Some(timer) = line.queue.get(key)
-                && let Some(deadline) = line.queue.deadline(key)
+        for (clock, key) in self.arming.swap_list.iter().chain(self.deferred.iter()) {
+            if let Some(queue) = self.get(clock)
+                && let Some(timer) = queue.timers.get(key)
+                && let Some(deadline) = queue.timers.deadline(key)
                 && !timer.is_halted()
             {
-                let first = line.queue.first_look().unwrap_or(NEVER);
+                let first = queue.timers.first_look().unwrap_or(NEVER);
                 let earliest = deadlines.entry(clock).or_insert(first);
                 *earliest = deadline.min(*earliest);
             }
@@ -474,17 +446,17 @@ impl TimerLines {
     }
 
     /// Returns the new timers whose clocks are not settled until the next swap.
-    pub(crate) fn new_timers(&self) -> impl Iterator<Item = (Entity, Kind)> {
-        let added = self.arming.added.iter();
-        let timers = added.filter_map(|(clock, key)| self.timer(clock, key));
-        let new = timers.filter(|timer| timer.is(Mark::New));
+    pub(crate) fn unsettled(&self) -> impl Iterator<Item = (Entity, Kind)> {
+        let listed = self.arming.swap_list.iter();
+        let timers = listed.filter_map(|place| self.timer(place));
+        let new = timers.filter(|timer| timer.is(Mark::Unsettled));
         new.map(|timer| (timer.entity, timer.kind()))
     }
 
     /// Adds the entities whose timers or lifetimes run on these clocks.
     pub(crate) fn add_running_on(&self, clocks: &ChangedClocks, changed: &mut Vec<Entity>) {
         for clock in clocks.keys() {
-            let timers = self.get(clock).map(|line| line.queue.iter());
+            let timers = self.get(clock).map(|queue| queue.timers.iter());
             let timers = timers.into_iter().flatten();
             changed.extend(timers.map(|(_, _, timer)| timer.entity));
         }
@@ -493,7 +465,7 @@ impl TimerLines {
     /// Returns the entities of the timers whose deadlines were moved. The timers that were moved to other
     /// clocks are among them.
     pub(crate) fn moved(&self) -> impl Iterator<Item = Entity> {
-        let timers = self.iter().flat_map(|(_, line)| line.queue.iter());
+        let timers = self.iter().flat_map(|(_, queue)| queue.timers.iter());
         let moved = timers.filter(|(.., timer)| timer.rare().is_some_and(|it| it.wait.is_some()));
         moved.map(|(.., timer)| timer.entity)
     }
@@ -510,34 +482,34 @@ impl TimerLines {
     }
 }
 
-impl TimerLine {
+impl ClockQueue {
     /// Returns the number of timers, without lifetimes.
     pub(super) fn count(&self) -> usize {
-        self.queue.len() - self.lifetimes
+        self.timers.len() - self.lifetimes
     }
 
     /// Lets a timer that was on the list wait for its deadline, unless it is halted.
     #[inline]
     fn release(&mut self, key: Key) -> bool {
         // A timer that was cancelled in the meantime is no longer in the queue.
-        let Some(timer) = self.queue.get_mut(key) else {
+        let Some(timer) = self.timers.get_mut(key) else {
             return false;
         };
-        timer.set(Mark::Added, false);
-        !timer.is_halted() && self.queue.release(key)
+        timer.set(Mark::Listed, false);
+        !timer.is_halted() && self.timers.release(key)
     }
 
     /// Returns the deadline of a timer. For a paused timer, this is the deadline it would have if
     /// it resumed now.
     pub(crate) fn deadline(&self, key: Key, now: u64) -> Option<u64> {
-        let timer = self.queue.get(key)?;
-        Some(timer.deadline_at(now, self.queue.deadline(key)?))
+        let timer = self.timers.get(key)?;
+        Some(timer.deadline_at(now, self.timers.deadline(key)?))
     }
 
-    /// Ends the turn of this line.
+    /// Ends the turn of this queue.
     pub(super) fn end_bursts(&mut self) {
         while let Some(key) = self.bursting.pop() {
-            if let Some(timer) = self.queue.get_mut(key) {
+            if let Some(timer) = self.timers.get_mut(key) {
                 timer.burst = 0;
             }
         }
@@ -549,32 +521,27 @@ pub(super) fn change_armed(
     world: &mut DeferredWorld,
     entity: Entity,
     change: impl FnOnce(&mut ArmedTimer),
-) {
-    if let Some((clock, key)) = world
-        .get::<Timer>(entity)
-        .and_then(|timer| timer.seat.armed())
-        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
-        && let Some(timer) = lines.timer_mut(clock, key)
-    {
-        change(timer);
-    }
+) -> Option<()> {
+    let place = world.get::<Timer>(entity)?.seat.place()?;
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    queues.timer_mut(place).map(change)
 }
 
 /// Returns `true` if a timer of an entity is armed or paused.
 pub(super) fn is_armed(world: &World, entity: Entity, kind: Kind) -> bool {
-    let place = kind.get(world, entity).map(|timer| timer.seat.place());
-    let lines = world.get_resource::<TimerLines>();
-    let (Some(place), Some(lines)) = (place, lines) else {
-        return false;
-    };
-    lines.is_at(place)
+    let timer = kind.get(world, entity);
+    let place = timer.and_then(|timer| timer.seat.place());
+    let queues = world.get_resource::<TimerQueues>();
+    queues
+        .zip(place)
+        .is_some_and(|(queues, place)| queues.timer(place).is_some())
 }
 
 /// Returns `true` if the next run of a cadence has something to do, whatever the time: new timers to
 /// arm, cancellations to write, finished timers to clean up, or clocks to follow.
 #[cfg(feature = "worlds")]
 pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
-    let Some(lines) = world.get_resource::<TimerLines>() else {
+    let Some(queues) = world.get_resource::<TimerQueues>() else {
         return false;
     };
     let table = world.get_resource::<ClockTable>();
@@ -585,13 +552,13 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
     };
     // The frame run does these for both cadences.
     let any_run = || {
-        !lines.arming.added.is_empty()
-            || lines.reports.cancelled.len() > 0
+        !queues.arming.swap_list.is_empty()
+            || queues.reports.cancelled.len() > 0
             || table.is_some_and(ClockTable::is_loading)
             || is_changed(world)
-            || lines.waiting.iter().any(may_fire)
+            || queues.deferred.iter().any(may_fire)
     };
-    !lines.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
+    !queues.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
 }
 
 /// Returns the time of Bevy at which a run must look at the timers of a built-in clock and its
@@ -609,7 +576,7 @@ pub(crate) fn next_look(world: &World, clock: ClockId) -> Option<u64> {
 #[cfg(feature = "worlds")]
 pub(crate) fn plan(world: &mut World) {
     world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
-        if let Some(lines) = world.get_resource::<TimerLines>() {
+        if let Some(queues) = world.get_resource::<TimerQueues>() {
             for clock in [
                 ClockId::Real,
                 ClockId::Virtual,
@@ -617,7 +584,7 @@ pub(crate) fn plan(world: &mut World) {
                 ClockId::Fixed,
             ] {
                 if let Ok(found) = table.find(clock) {
-                    lines.until_next(&mut table, found.key, TimerQueue::first_look);
+                    queues.until_next(&mut table, found.key, TimerQueue::first_look);
                 }
             }
         }

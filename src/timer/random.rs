@@ -40,8 +40,6 @@ impl Numbers {
     serde(deny_unknown_fields)
 )]
 pub(crate) struct RandomInterval {
-    /// Whether the next interval is drawn. A changed interval is fixed.
-    pub(super) is_on: bool,
     /// The difference between the longest and the shortest interval.
     span: u64,
     /// The state of the random numbers.
@@ -51,7 +49,6 @@ pub(crate) struct RandomInterval {
 impl RandomInterval {
     pub(super) fn new(span: NonZeroU64, seed: u64) -> Self {
         Self {
-            is_on: true,
             span: span.get(),
             state: seed,
         }

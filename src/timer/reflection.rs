@@ -23,15 +23,6 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{Options, Timer};
 
-/// The fields of [`Timer`] itself, before those of its [`Options`].
-fn own_fields() -> [NamedField; 3] {
-    [
-        NamedField::new::<u64>("delay"),
-        NamedField::new::<Option<NonZeroU64>>("interval"),
-        NamedField::new::<Option<NonZeroU32>>("times"),
-    ]
-}
-
 impl Struct for Timer {
     fn field(&self, name: &str) -> Option<&dyn PartialReflect> {
         self.field_at(self.index_of_name(name)?)
@@ -137,10 +128,7 @@ impl PartialReflect for Timer {
     }
 
     fn reflect_partial_eq(&self, value: &dyn PartialReflect) -> Option<bool> {
-        match value.try_downcast_ref::<Self>() {
-            Some(value) => Some(self == value),
-            None => struct_partial_eq(self, value),
-        }
+        struct_partial_eq(self, value)
     }
 
     fn debug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,7 +173,12 @@ impl Typed for Timer {
         CELL.get_or_set(|| {
             let options = Options::type_info().as_struct();
             let options = options.into_iter().flat_map(StructInfo::iter).cloned();
-            let fields: Vec<_> = own_fields().into_iter().chain(options).collect();
+            let own = [
+                NamedField::new::<u64>("delay"),
+                NamedField::new::<Option<NonZeroU64>>("interval"),
+                NamedField::new::<Option<NonZeroU32>>("times"),
+            ];
+            let fields: Vec<_> = own.into_iter().chain(options).collect();
             TypeInfo::Struct(StructInfo::new::<Self>(&fields))
         })
     }

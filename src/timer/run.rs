@@ -1,68 +1,36 @@
 //! A run of the timers: arm new timers, fire due timers.
 //!
-//! Firing is one loop: pop, announce, react, end. Between two firings, the queue is the single
+//! It is one loop: fire, announce, react, end. Between two firings, the queue is the single
 //! source of truth. A timer that a handler cancels is gone immediately.
 
 use alloc::collections::BTreeSet;
-use core::{iter, mem};
+use core::mem;
 
-use bevy_ecs::{
-    entity_disabling::Disabled,
-    prelude::*,
-    query::Allow,
-    system::{SystemParam, SystemState},
-};
+use bevy_ecs::prelude::*;
 use bevy_platform::{sync::Arc, time::Instant};
-use bevy_time::{Time, Virtual};
 use smallvec::SmallVec;
 
 use super::{
-    Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerQueues,
     WhenDone,
     action::report_unknown_handlers,
     arm::{Arming, swap},
     budget::TimerBudget,
     end::{Ended, end_finished, when_done},
     events::is_observed_at_all,
-    key::KeyId,
-    queued::{ArmedTimer, Mark, Reaction},
-    queues::{FiringLine, Reports, TimerLine},
+    queued::Reaction,
+    queues::Reports,
     saving::forget_written,
+    turn::{FireParams, Fired, FiringQueue, Turn},
 };
 use crate::{
-    clock::{
-        Age, Cadence, Changes, Clock, ClockKey, ClockTable, DueClock, PackedClockId, Reading,
-        Scope, is_game_stopped, read_running,
-    },
+    clock::{Cadence, ClockKey, ClockTable, DueClock, Scope},
     owner::OwnedBy,
-    queue::{First, Key},
+    queue::Key,
 };
 
 /// The number of clocks that share what they fetch of the world.
 const AHEAD: usize = 16;
-
-pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
-
-/// The parts of the world that are used between two handlers.
-#[derive(SystemParam)]
-pub(crate) struct Firing<'w, 's> {
-    lines: ResMut<'w, TimerLines>,
-    game: Option<Res<'w, Time<Virtual>>>,
-    entities: Entities<'w, 's>,
-    messages: ResMut<'w, Messages<TimerFired>>,
-}
-
-/// The clocks, and the owners and keys of timers.
-type Entities<'w, 's> = Query<
-    'w,
-    's,
-    (
-        Option<&'static Clock>,
-        Option<&'static OwnedBy>,
-        Option<&'static Keyed>,
-    ),
-    Allow<Disabled>,
->;
 
 /// The statistics of one run.
 ///
@@ -84,7 +52,7 @@ pub struct RunStats {
 
 impl RunStats {
     #[inline]
-    fn count(&mut self, fired: &TimerFired) {
+    pub(super) fn count(&mut self, fired: &TimerFired) {
         self.fired += 1;
         self.missed += fired.missed();
     }
@@ -100,7 +68,7 @@ impl RunStats {
 
 /// Arms the new timers, and fires the due ones.
 pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireParams) -> Result {
-    if world.resource::<TimerLines>().awaits_swap() {
+    if world.resource::<TimerQueues>().awaits_swap() {
         report_unknown_handlers(world);
         forget_written(world);
         swap(world);
@@ -113,12 +81,12 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireP
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
     let table = world.resource::<ClockTable>();
     let (may_be_due, cadence) = (table.may_be_due(scope), table.cadence_of(scope));
-    let mut lines = world.resource_mut::<TimerLines>();
-    lines.begin_run(scope);
-    if !may_be_due && lines.has_nothing_to_end(scope) {
+    let mut queues = world.resource_mut::<TimerQueues>();
+    queues.begin_run(scope);
+    if !may_be_due && queues.has_nothing_to_end(scope) {
         return Ok(());
     }
-    let burst_limit = lines.burst_limit.get();
+    let burst_limit = queues.burst_limit.get();
     let budget = match scope {
         Scope::Of(_) => world.get_resource().copied().unwrap_or_default(),
         Scope::Under(_) => TimerBudget::Unlimited,
@@ -129,71 +97,55 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
         burst_limit,
         budget,
     };
-    run.fire(world, params)
+    run.execute(world, params)
 }
 
 /// A run that fires timers.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+pub(super) struct Run {
     scope: Scope,
     cadence: Cadence,
     /// The number of firings of one timer from which on its deadlines are skipped.
-    burst_limit: u32,
-    budget: TimerBudget,
-}
-
-/// A timer that has fired. It is re-armed, or no longer in the queue if this was its last firing.
-#[derive(Clone, Copy, Debug)]
-struct Fired {
-    event: TimerFired,
-    clock: ClockKey,
-    key: Key,
-    /// Whether the timer has an owner who is not known yet.
-    is_owned: bool,
-    reaction: Reaction,
+    pub(super) burst_limit: u32,
+    pub(super) budget: TimerBudget,
 }
 
 impl Run {
-    /// Fires the due timers, one clock after the other.
-    fn fire(self, world: &mut World, params: &mut FireParams) -> Result {
+    /// Writes and ends what is left from the previous run, and fires the due timers.
+    fn execute(self, world: &mut World, params: &mut FireParams) -> Result {
         let token = RunDepth::begin(world);
         // A handler may run a schedule, which nests a run inside this one.
         let is_nested = !token.is_outermost();
-        let mut lines = world.resource_mut::<TimerLines>();
-        let reports = &mut lines.reports;
-        if !is_nested {
-            reports.ended.retry();
-        }
-        let ending = reports.ended.ending;
+        let mut queues = world.resource_mut::<TimerQueues>();
+        let reports = &queues.reports;
         let has_cancelled = reports.cancelled.len() > 0;
         let has_ended = !is_nested && reports.has_ended(self.scope);
-        let is_any_waiting = lines.waiting.iter().len() > 0;
-        let mut due = mem::take(&mut lines.arming.due);
+        let is_any_deferred = queues.deferred.iter().len() > 0;
+        let mut due = mem::take(&mut queues.arming.due);
         if has_cancelled {
             write_cancelled(world);
         }
         if has_ended {
             end_finished(world, self.cadence);
         }
-        if is_any_waiting && self.budget == TimerBudget::Unlimited {
-            world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+        if is_any_deferred && self.budget == TimerBudget::Unlimited {
+            world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
                 let mut table = world.resource_mut::<ClockTable>();
-                lines.stop_all_waiting(&mut table, self.scope);
+                queues.end_all_deferrals(&mut table, self.scope);
             });
         }
         world
             .resource_mut::<ClockTable>()
             .find_due(self.scope, &mut due);
         // A panic may have kept the previous run from ending its bursts.
-        let mut lines = world.resource_mut::<TimerLines>();
+        let mut queues = world.resource_mut::<TimerQueues>();
         for &(.., clock) in &due {
-            lines.end_bursts(clock);
+            queues.end_bursts(clock);
         }
         self.fire_clocks(world, params, &due)?;
-        self.fire_waiting(world, params)?;
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.reports.ended.ending = ending;
-        lines.arming.due = due;
+        self.spend_budget(world, params)?;
+        let mut queues = world.resource_mut::<TimerQueues>();
+        queues.arming.due = due;
         Ok(())
     }
 
@@ -210,26 +162,38 @@ impl Run {
         let mut is_observed = is_observed(world);
         // As long as no handler runs, several clocks share what they fetch of the world.
         let mut ahead = 1;
+        let mut fired: Option<Fired> = None;
         while !due.is_empty() {
             if !matches!(turns.last(), Some(Some(turn)) if turn.is_current()) {
+                let begun = turns.pop().flatten();
                 turns.clear();
                 let next = due.iter().take(ahead).rev();
                 turns.extend(Turn::read(world, next, self.scope));
+                if let (Some(begun), Some(Some(turn))) = (begun, turns.last_mut()) {
+                    // What became due while a handler read the clocks waits for the next run.
+                    turn.reading.now = turn.reading.now.min(begun.reading.now);
+                }
             }
-            let mut fired = None;
             let mut firing = params.get_mut(world)?;
+            if let Some(done) = &fired
+                && done.reaction == Reaction::EndLife
+            {
+                let ended = &mut firing.queues.reports.ended;
+                ended.take_back(None, done.event.entity(), Kind::Lifetime);
+            }
+            fired = None;
             while let (Some(turn), Some(&(.., clock)), None) = (turns.last(), due.first(), &fired) {
                 let runs = turn.as_ref().is_some_and(|turn| {
-                    let next = |line: &mut FiringLine| line.fire(turn, &self);
-                    firing.pop(turn, self.scope, next, is_observed, &mut fired)
+                    let next = |queue: &mut FiringQueue| queue.fire_due(turn, &self);
+                    firing.fire_up_to_handler(turn, self.scope, next, is_observed, &mut fired)
                 });
                 if fired.is_some() {
                     break;
                 }
-                if let Some(line) = firing.lines.get_mut(clock) {
+                if let Some(queue) = firing.queues.get_mut(clock) {
                     // What the handlers arm waits for the next run.
-                    ended.extend(runs.then(|| (clock, line.queue.first_look())));
-                    line.end_bursts();
+                    ended.extend(runs.then(|| (clock, queue.timers.first_look())));
+                    queue.end_bursts();
                 }
                 turns.pop();
                 due = &due[1..];
@@ -251,12 +215,12 @@ impl Run {
     }
 
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
-    fn fire_waiting(self, world: &mut World, params: &mut FireParams) -> Result {
+    fn spend_budget(self, world: &mut World, params: &mut FireParams) -> Result {
         let mut last = None;
         let mut clocks = BTreeSet::new();
         loop {
-            let waiting = &world.resource::<TimerLines>().waiting;
-            let Some((rank, (clock, key))) = waiting.after(last) else {
+            let deferred = &world.resource::<TimerQueues>().deferred;
+            let Some((rank, (clock, key))) = deferred.after(last) else {
                 break;
             };
             let table = world.resource::<ClockTable>();
@@ -266,54 +230,48 @@ impl Run {
                 last = Some(rank);
                 continue;
             };
-            if !waiting.has_room(self.budget, self.cadence) {
+            if !deferred.has_room(self.budget, self.cadence) {
                 break;
             }
             if clocks.insert(clock) {
                 // A panic may have kept the previous run from ending its bursts.
-                world.resource_mut::<TimerLines>().end_bursts(clock);
+                world.resource_mut::<TimerQueues>().end_bursts(clock);
             }
-            self.fire_one_waiting(world, params, &turn, key)?;
+            self.spend_on(world, params, &turn, key)?;
         }
-        let mut lines = world.resource_mut::<TimerLines>();
+        let mut queues = world.resource_mut::<TimerQueues>();
         for clock in clocks {
-            lines.end_bursts(clock);
+            queues.end_bursts(clock);
         }
         Ok(())
     }
 
     /// Fires a timer that waits for the budget.
-    fn fire_one_waiting(
-        self,
-        world: &mut World,
-        params: &mut FireParams,
-        turn: &Turn,
-        key: Key,
-    ) -> Result {
+    fn spend_on(self, world: &mut World, params: &mut FireParams, turn: &Turn, key: Key) -> Result {
         let is_observed = is_observed(world);
         let is_measured = matches!(self.budget, TimerBudget::Time(_));
         let start = is_measured.then(Instant::now);
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.waiting.add_firing(self.cadence);
-        lines.note(turn.clock, key);
+        let mut queues = world.resource_mut::<TimerQueues>();
+        queues.deferred.add_firing(self.cadence);
+        queues.note((turn.clock, key));
         let mut fired = None;
         let mut is_next = true;
-        let next = |line: &mut FiringLine| match mem::take(&mut is_next) {
-            true => line.fire_waiting(key, turn, &self),
+        let next = |queue: &mut FiringQueue| match mem::take(&mut is_next) {
+            true => queue.fire_deferred(key, turn, &self),
             false => None,
         };
         let mut firing = params.get_mut(world)?;
-        firing.pop(turn, self.scope, next, is_observed, &mut fired);
+        firing.fire_up_to_handler(turn, self.scope, next, is_observed, &mut fired);
         // No other timer may be due on the clock, so nothing else tells the table.
-        let line = firing.lines.get(turn.clock);
-        let first_look = line.and_then(|line| line.queue.first_look());
+        let queue = firing.queues.get(turn.clock);
+        let first_look = queue.and_then(|queue| queue.timers.first_look());
         plan(world, &[(turn.clock, first_look)]);
         if let Some(fired) = &mut fired {
             handle(world, fired, self.cadence, is_observed);
         }
         if let Some(start) = start {
-            let mut lines = world.resource_mut::<TimerLines>();
-            lines.waiting.add_time(start.elapsed());
+            let mut queues = world.resource_mut::<TimerQueues>();
+            queues.deferred.add_time(start.elapsed());
         }
         Ok(())
     }
@@ -327,161 +285,6 @@ fn plan(world: &mut World, clocks: &[(ClockKey, Option<u64>)]) {
             table.set_deadline(clock, first_look);
         }
     }
-}
-
-impl Firing<'_, '_> {
-    /// Fires the `next` timers on a clock until one has to be handled, which stays in `fired`. Returns
-    /// `false` if something has stopped the clock.
-    #[inline]
-    fn pop(
-        &mut self,
-        turn: &Turn,
-        scope: Scope,
-        mut next: impl FnMut(&mut FiringLine) -> Option<Fired>,
-        is_observed: bool,
-        fired: &mut Option<Fired>,
-    ) -> bool {
-        let Self {
-            lines,
-            game,
-            entities,
-            messages,
-        } = self;
-        if lines.written.is_some() {
-            // A handler has written the states out. The next firing changes one of them.
-            turn.changes.note();
-        }
-        if turn.is_stopped(game.as_deref(), entities) {
-            return false;
-        }
-        let line = lines.firing(turn.clock, scope);
-        debug_assert!(line.is_some(), "no timer was ever on clock {}", turn.clock);
-        if let Some(mut line) = line {
-            let next = || next(&mut line);
-            fire_next(messages, entities, next, is_observed, fired);
-        }
-        let ending = fired.as_ref().filter(|it| it.reaction == Reaction::EndLife);
-        lines.reports.ended.ending = ending.map(|it| it.event.entity());
-        true
-    }
-}
-
-/// The turn of a clock, and the time on it.
-struct Turn {
-    clock: ClockKey,
-    id: PackedClockId,
-    reading: Reading,
-    /// The clocks on entities that can stop it in this run: itself, and those above it.
-    stops: SmallVec<[Entity; 2]>,
-    /// Whether a pause of the game stops it.
-    is_in_game: bool,
-    changes: Changes,
-    /// The number of changes when the time was read.
-    seen: u64,
-}
-
-impl Turn {
-    /// Reads the times on clocks. A clock that is gone, or that something stops, has no turn.
-    fn read<'a>(
-        world: &'a World,
-        due: impl Iterator<Item = &'a DueClock>,
-        scope: Scope,
-    ) -> impl Iterator<Item = Option<Self>> {
-        let table = world.get_resource::<ClockTable>();
-        let game = world.get_resource::<Time<Virtual>>();
-        due.map(move |&(_, age, clock)| Self::new(world, table?, game, (clock, age), scope))
-    }
-
-    fn new<'w>(
-        world: &'w World,
-        table: &ClockTable,
-        game: Option<&'w Time<Virtual>>,
-        clock: (ClockKey, Age),
-        scope: Scope,
-    ) -> Option<Self> {
-        let (mut stops, mut is_in_game) = (SmallVec::new(), false);
-        let component = |entity| {
-            stops.push(entity);
-            world.get(entity)
-        };
-        let game = || {
-            is_in_game = true;
-            game
-        };
-        let reading = read_running(table, clock, scope, component, game)?;
-        Some(Self {
-            clock: clock.0,
-            id: table.id(clock.0)?.into(),
-            reading,
-            stops,
-            is_in_game,
-            changes: table.changes().clone(),
-            seen: table.changes().with_edits(),
-        })
-    }
-
-    /// Returns `true` if the time is still the same, and only what [`is_stopped`](Self::is_stopped) asks
-    /// can have stopped the clock.
-    fn is_current(&self) -> bool {
-        self.seen == self.changes.with_edits()
-    }
-
-    fn is_stopped(&self, game: Option<&Time<Virtual>>, entities: &Entities) -> bool {
-        let is_stopped = |&entity: &Entity| {
-            let clock = entities.get(entity).ok().and_then(|(clock, ..)| clock);
-            clock.is_some_and(Clock::is_stopped)
-        };
-        self.is_in_game && game.is_some_and(is_game_stopped) || self.stops.iter().any(is_stopped)
-    }
-}
-
-/// Fires the `next` timers one after the other, and writes their messages.
-///
-/// Stops after the first firing that has an observer or a reaction, or that is its timer's last,
-/// and leaves this firing in `popped`. Returning it would cost another copy.
-#[inline]
-fn fire_next(
-    messages: &mut Messages<TimerFired>,
-    entities: &Entities,
-    mut next: impl FnMut() -> Option<Fired>,
-    is_observed: bool,
-    popped: &mut Option<Fired>,
-) {
-    let mut next = || {
-        if popped.is_some() {
-            return None;
-        }
-        let mut fired = next()?;
-        if fired.is_owned {
-            match owner_and_key(fired.event.entity(), entities) {
-                Some((owner, key)) => {
-                    fired.event.set_owned(owner, key);
-                    fired.is_owned = false;
-                }
-                None => {
-                    *popped = Some(fired);
-                    return None;
-                }
-            }
-        }
-        let (event, reaction) = (fired.event, fired.reaction);
-        if is_observed || reaction != Reaction::None || event.is_last() {
-            *popped = Some(fired);
-        }
-        (reaction != Reaction::EndLife).then_some(event)
-    };
-    if !is_observed {
-        messages.write_batch(iter::from_fn(next));
-    } else if let Some(event) = next() {
-        // It is alone, so a batch would cost more.
-        messages.write(event);
-    }
-}
-/// Returns the owner and the key of an owned timer, or `None` if its entity is hidden from queries.
-#[inline(never)]
-fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<KeyId>)> {
-    let (_, owned, key) = entities.get(entity).ok()?;
-    Some((owned.map_or(entity, |by| by.0), key.map(|key| key.id())))
 }
 
 /// Writes the message of a firing on an entity that a component of the game hides from queries.
@@ -498,8 +301,8 @@ fn write_hidden(world: &mut World, fired: &mut Fired) {
 /// Writes a message for each cancellation since the previous run.
 fn write_cancelled(world: &mut World) {
     world.resource_scope(|world, mut messages: Mut<Messages<TimerCancelled>>| {
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.reports.cancelled.write(&mut messages);
+        let mut queues = world.resource_mut::<TimerQueues>();
+        queues.reports.cancelled.write(&mut messages);
     });
 }
 
@@ -536,9 +339,9 @@ fn record_end(world: &mut World, fired: &Fired, cadence: Cadence) -> Option<When
     }
     let entity = fired.event.entity();
     let when_done = when_done(world, entity);
-    let mut lines = world.resource_mut::<TimerLines>();
+    let mut queues = world.resource_mut::<TimerQueues>();
     let ended = Ended::timer(entity, when_done);
-    lines.reports.ended.push(cadence, ended);
+    queues.reports.ended.push(cadence, ended);
     Some(when_done)
 }
 
@@ -565,18 +368,18 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence, when_done: WhenDone) 
     } else {
         is_over |= world.get::<Timer>(entity).is_some();
     }
-    if is_over && let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.reports.ended.take_back(cadence, entity, Kind::Timer);
+    if is_over && let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        queues.reports.ended.take_back(cadence, entity, Kind::Timer);
     }
 }
 
 /// Returns `true` if the timer that fired is still the one on its entity.
 fn is_still(world: &World, fired: &Fired) -> bool {
     let timer = world.get::<Timer>(fired.event.entity());
-    timer.and_then(|timer| timer.seat.armed()) == Some((fired.clock, fired.key))
+    timer.and_then(|timer| timer.seat.place()) == Some(fired.place)
 }
 
-impl TimerLines {
+impl TimerQueues {
     /// Starts the statistics and the budget of a run.
     fn begin_run(&mut self, scope: Scope) {
         let reports = &mut self.reports;
@@ -586,16 +389,18 @@ impl TimerLines {
             ..RunStats::default()
         };
         if scope == Scope::Of(Cadence::Frame) {
-            self.waiting.begin_frame();
+            self.deferred.begin_frame();
         }
     }
 
     /// Returns `true` if there are new timers or actions, or written states that the run changes.
     fn awaits_swap(&self) -> bool {
         let Arming {
-            added, unhandled, ..
+            swap_list,
+            unhandled,
+            ..
         } = &self.arming;
-        !added.is_empty() || !unhandled.is_empty() || self.written.is_some()
+        !swap_list.is_empty() || !unhandled.is_empty() || self.written.is_some()
     }
 
     /// Returns `true` if a run has no cancellation to write, no timer to end, and none that waits for the
@@ -603,119 +408,8 @@ impl TimerLines {
     fn has_nothing_to_end(&self, scope: Scope) -> bool {
         let Reports { cancelled, .. } = &self.reports;
         let has_ended = self.reports.has_ended(scope);
-        cancelled.len() == 0 && !has_ended && self.waiting.iter().len() == 0
+        cancelled.len() == 0 && !has_ended && self.deferred.iter().len() == 0
     }
-}
-
-impl FiringLine<'_> {
-    /// Fires the first due timer, if any.
-    ///
-    /// The queue is consistent when this returns, so handlers may do anything.
-    #[inline]
-    fn fire(&mut self, turn: &Turn, run: &Run) -> Option<Fired> {
-        let now = turn.reading.now;
-        loop {
-            let mut due = self.line.queue.pop_due(now)?;
-            if let Some(journal) = self.journal {
-                let key = due.key();
-                let first = due.put_back();
-                self.line.note(journal, turn.clock, key);
-                due = self.line.queue.pop_again(first);
-            }
-            let deadline = due.deadline();
-            let (key, timer) = due.key_and_value();
-            let Some(next) = timer.fire_on_time(deadline, now) else {
-                let is_deferred =
-                    run.budget != TimerBudget::Unlimited && timer.priority().is_some();
-                let first = due.put_back();
-                if is_deferred {
-                    self.defer(turn.clock, key, deadline);
-                    continue;
-                }
-                let fired = self.line.fire_any(first, turn, run);
-                self.stats.count(&fired.event);
-                return Some(fired);
-            };
-            let fired = Fired {
-                event: TimerFired::of(timer, (turn.id, &turn.reading), deadline),
-                clock: turn.clock,
-                key,
-                is_owned: timer.is(Mark::Owned),
-                reaction: timer.reaction,
-            };
-            due.rearm(next);
-            self.stats.fired += 1;
-            return Some(fired);
-        }
-    }
-
-    /// Lets a due timer wait for the budget.
-    fn defer(&mut self, clock: ClockKey, key: Key, deadline: u64) {
-        self.line.queue.park(key, deadline);
-        if let Some(timer) = self.line.queue.get_mut(key) {
-            let rank = self.waiting.push(timer.priority().unwrap_or(0), clock, key);
-            timer.change_rare(|rare| rare.rank = Some(rank));
-        }
-    }
-
-    /// Fires a timer that waits for the budget. If its next deadline has passed, too, it waits again.
-    fn fire_waiting(&mut self, key: Key, turn: &Turn, run: &Run) -> Option<Fired> {
-        let deadline = self.line.queue.deadline(key)?;
-        let timer = self.line.queue.get_mut(key)?;
-        self.waiting.remove(timer.take_rank()?);
-        let (fired, next) = fire(timer, (key, deadline), turn, run);
-        if timer.burst == 1 {
-            self.line.bursting.push(key);
-        }
-        match next {
-            Some(next) if next <= turn.reading.now => self.defer(turn.clock, key, next),
-            Some(next) => _ = self.line.queue.arm(key, next),
-            None => _ = self.line.queue.cancel(key),
-        }
-        self.stats.count(&fired.event);
-        Some(fired)
-    }
-}
-
-impl TimerLine {
-    /// Fires the first due timer, which may end, be late or have rare state.
-    #[inline(never)]
-    fn fire_any(&mut self, first: First, turn: &Turn, run: &Run) -> Fired {
-        let mut due = self.queue.pop_again(first);
-        let deadline = due.deadline();
-        let (key, timer) = due.key_and_value();
-        let (fired, next) = fire(timer, (key, deadline), turn, run);
-        if timer.burst == 1 {
-            self.bursting.push(key);
-        }
-        match next {
-            Some(next) => due.rearm(next),
-            None => {
-                drop(due);
-                self.lifetimes -= usize::from(fired.reaction == Reaction::EndLife);
-            }
-        }
-        fired
-    }
-}
-
-/// Counts a firing, and returns it with the next deadline.
-fn fire(
-    timer: &mut ArmedTimer,
-    (key, deadline): (Key, u64),
-    turn: &Turn,
-    run: &Run,
-) -> (Fired, Option<u64>) {
-    let (missed, next) = timer.fire(deadline, turn.reading.now, run.burst_limit);
-    let event = TimerFired::of(timer, (turn.id, &turn.reading), deadline);
-    let fired = Fired {
-        event: event.with_missed(missed).with_last(next.is_none()),
-        clock: turn.clock,
-        key,
-        is_owned: timer.is(Mark::Owned),
-        reaction: timer.reaction,
-    };
-    (fired, next)
 }
 
 /// Counts the nested runs that are firing.

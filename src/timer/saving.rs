@@ -26,7 +26,7 @@ pub(crate) use world_state::{MAX_STEPS, SavedWorld, load_world_state};
 
 #[cfg(feature = "serialize")]
 use super::ClockId;
-use super::{Place, Timer};
+use super::Timer;
 use sheet::NotWritten;
 
 impl Timer {
@@ -100,8 +100,8 @@ impl Timer {
             return written.map(Some);
         }
         match self.seat.place() {
-            Place::Nowhere | Place::Reported(_) => Ok(self.loaded().copied()),
-            Place::Armed(..) => Err(NotWritten),
+            None => Ok(self.loaded().copied()),
+            Some(_) => Err(NotWritten),
         }
     }
 }

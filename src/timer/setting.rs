@@ -9,7 +9,7 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Kind, TimerAction, TimerLines};
+use super::{Kind, TimerAction, TimerQueues};
 use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
@@ -30,7 +30,7 @@ pub(super) struct Setting {
 impl Setting {
     /// Returns the current setting of a timer of `entity`.
     pub(super) fn of(world: &World, entity: Entity, kind: Kind) -> Option<Self> {
-        let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
+        let modifiers = &world.get_resource::<TimerQueues>()?.arming.modifiers;
         let entity = world.get_entity(entity).ok()?;
         let chosen = kind.on(entity)?.chosen_clock();
         Some(Self::new(world, modifiers, entity, chosen))
@@ -183,14 +183,14 @@ mod tests {
     #[test]
     fn an_archetype_is_known_from_its_first_timer_on() {
         let mut world = World::new();
-        let lines = TimerLines::new(&mut world, 0, NonZeroU32::MIN);
-        world.insert_resource(lines);
+        let queues = TimerQueues::new(&mut world, 0, NonZeroU32::MIN);
+        world.insert_resource(queues);
         world.insert_resource(ClockTable::new(|_| 0));
         let plain = world.spawn(Timer::after(1.0)).archetype().id();
         let acting = (Timer::after(1.0), TimerAction::despawn());
         let acting = world.spawn(acting).archetype().id();
         // No run comes between, as in the frame that loads a level.
-        let modifiers = &world.resource::<TimerLines>().arming.modifiers;
+        let modifiers = &world.resource::<TimerQueues>().arming.modifiers;
         let known = [plain, acting].map(|archetype| modifiers.noted(archetype));
         assert_eq!(
             known,

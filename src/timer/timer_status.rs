@@ -6,11 +6,9 @@ use bevy_ecs::{
     entity_disabling::Disabled, lifecycle::HookContext, prelude::*, world::DeferredWorld,
 };
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::prelude::*;
 
-use super::{ArmedTimers, Cooldown, TimerLines};
+use super::{ArmedTimers, Cooldown, TimerQueues};
 use crate::clock::ClockId;
 
 /// The state of an armed or paused timer.
@@ -226,7 +224,7 @@ impl fmt::Display for TimerStatus {
 
 /// Shows a new component once all components of its bundle have arrived.
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if world.contains_resource::<TimerLines>() {
+    if world.contains_resource::<TimerQueues>() {
         world.commands().queue(move |world: &mut World| {
             // Pending commands may change the timer.
             world.flush();

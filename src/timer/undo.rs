@@ -6,18 +6,14 @@ use core::mem;
 use bevy_ecs::{entity::MapEntities, prelude::*};
 
 use super::{
-    Kind, TimerLines,
-    budget::Turns,
+    Kind, TimerQueues,
+    budget::Spending,
     place::Place,
     queued::{ArmedTimer, Mark},
-    queues::{Reports, TimerLine, is_armed},
+    queues::{ClockQueue, Reports, is_armed},
     random::Numbers,
 };
-use crate::{
-    clock::{ClockId, ClockKey},
-    journal::Journal,
-    queue::Key,
-};
+use crate::{clock::ClockId, journal::Journal};
 
 /// A timer or a lifetime, by its entity.
 pub(crate) type TimerName = (Entity, Kind);
@@ -28,8 +24,7 @@ pub(crate) type TimerJournal = Journal<TimerName, Option<QueuedTimer>>;
 /// A timer and its place in a queue. Whether it is parked follows from the timer.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedTimer {
-    clock: ClockKey,
-    key: Key,
+    place: Place,
     sequence: u64,
     deadline: u64,
     timer: ArmedTimer,
@@ -37,12 +32,12 @@ pub(crate) struct QueuedTimer {
 
 /// Everything that has no journal, as it was. It grows with what waits for the next run.
 #[derive(Debug)]
-pub(crate) struct LinesMark {
-    added: Vec<TimerName>,
+pub(crate) struct QueuesMark {
+    listed: Vec<TimerName>,
     loaded: usize,
     next_sequence: u64,
     numbers: Numbers,
-    turns: Turns,
+    spending: Spending,
     reports: Reports,
 }
 
@@ -52,20 +47,20 @@ pub(super) fn note_new(journal: &mut TimerJournal, timer: &ArmedTimer) {
     journal.note((timer.entity, timer.kind()), || None);
 }
 
-impl TimerLine {
-    /// Notes a timer of this line that is about to change.
+impl ClockQueue {
+    /// Notes a timer of this queue that is about to change.
     #[cold]
-    pub(super) fn note(&self, journal: &mut TimerJournal, clock: ClockKey, key: Key) {
+    pub(super) fn note(&self, journal: &mut TimerJournal, place: Place) {
+        let key = place.1;
         if let (Some(timer), Some(deadline), Some(sequence)) = (
-            self.queue.get(key),
-            self.queue.deadline(key),
-            self.queue.sequence(key),
+            self.timers.get(key),
+            self.timers.deadline(key),
+            self.timers.sequence(key),
         ) {
             journal.note((timer.entity, timer.kind()), || {
                 let timer = timer.clone();
                 Some(QueuedTimer {
-                    clock,
-                    key,
+                    place,
                     sequence,
                     deadline,
                     timer,
@@ -75,17 +70,17 @@ impl TimerLine {
     }
 }
 
-impl TimerLines {
+impl TimerQueues {
     /// Returns what [`put_back`](Self::put_back) needs beside the journal that begins now.
-    pub(crate) fn mark(&self) -> LinesMark {
-        let added = self.arming.added.iter();
-        let added = added.filter_map(|(clock, key)| self.timer(clock, key));
-        LinesMark {
-            added: added.map(|timer| (timer.entity, timer.kind())).collect(),
-            loaded: self.arming.added.loaded,
+    pub(crate) fn mark(&self) -> QueuesMark {
+        let listed = self.arming.swap_list.iter();
+        let listed = listed.filter_map(|place| self.timer(place));
+        QueuesMark {
+            listed: listed.map(|timer| (timer.entity, timer.kind())).collect(),
+            loaded: self.arming.swap_list.loaded,
             next_sequence: self.arming.next_sequence,
             numbers: self.arming.numbers,
-            turns: self.waiting.turns,
+            spending: self.deferred.spending,
             reports: self.reports.clone(),
         }
     }
@@ -100,9 +95,9 @@ impl TimerLines {
             let is_in_slot = earlier.as_ref().is_some_and(|it| self.is_in_slot(name, it));
             if !is_in_slot
                 && let Some(component) = name.1.get(world, name.0)
-                && let Some((clock, key)) = component.seat.armed()
+                && let Some(place) = component.seat.place()
             {
-                self.take(clock, key);
+                self.take(place);
             }
         }
     }
@@ -112,27 +107,27 @@ impl TimerLines {
     pub(crate) fn put_back<'a>(
         &mut self,
         world: &World,
-        mark: &LinesMark,
+        mark: &QueuesMark,
         changed: impl Iterator<Item = (TimerName, &'a Option<QueuedTimer>)>,
         mapper: &mut impl EntityMapper,
     ) {
-        let mut waiting = Vec::new();
+        let mut deferred = Vec::new();
         for (name, earlier) in changed {
             if let Some(earlier) = earlier
-                && let Some(key) = self.put_timer_back(world, name, earlier)
+                && let Some(place) = self.put_timer_back(world, name, earlier)
             {
                 let rank = earlier.timer.rare().and_then(|rare| rare.rank);
-                waiting.extend(rank.map(|rank| (rank, (earlier.clock, key))));
+                deferred.extend(rank.map(|rank| (rank, place)));
             }
         }
-        self.waiting.rewind(mark.turns, waiting);
-        let added = &mut self.arming.added;
-        added.retain(|_, _| false);
-        added.loaded = mark.loaded;
-        for &(entity, kind) in &mark.added {
+        self.deferred.rewind(mark.spending, deferred);
+        let listed = &mut self.arming.swap_list;
+        listed.retain(|_| false);
+        listed.loaded = mark.loaded;
+        for &(entity, kind) in &mark.listed {
             let component = kind.get(world, mapper.get_mapped(entity));
-            if let Some((clock, key)) = component.and_then(|it| it.seat.armed()) {
-                added.push(clock, key);
+            if let Some(place) = component.and_then(|it| it.seat.place()) {
+                listed.push(place);
             }
         }
         self.arming.next_sequence = mark.next_sequence;
@@ -143,20 +138,19 @@ impl TimerLines {
 
     /// Returns `true` if a timer is in the slot in which it was.
     fn is_in_slot(&self, name: TimerName, earlier: &QueuedTimer) -> bool {
-        let timer = self.timer(earlier.clock, earlier.key);
+        let timer = self.timer(earlier.place);
         timer.is_some_and(|timer| (timer.entity, timer.kind()) == name)
     }
 
-    /// Puts a timer back into its queue, and returns its key.
+    /// Puts a timer back into its queue, and returns its place.
     fn put_timer_back(
         &mut self,
         world: &World,
         name: TimerName,
         earlier: &QueuedTimer,
-    ) -> Option<Key> {
+    ) -> Option<Place> {
         let QueuedTimer {
-            clock,
-            mut key,
+            mut place,
             sequence,
             deadline,
             ref timer,
@@ -165,30 +159,31 @@ impl TimerLines {
         timer.entity = name.0;
         // A run begins without bursts.
         timer.burst = 0;
-        let is_waiting = timer.rare().is_some_and(|rare| rare.rank.is_some());
-        let is_parked = is_waiting || timer.is_halted() || timer.is(Mark::Added);
+        let is_deferred = timer.rare().is_some_and(|rare| rare.rank.is_some());
+        let is_parked = is_deferred || timer.is_halted() || timer.is(Mark::Listed);
         if self.is_in_slot(name, earlier) {
-            let mut now = mem::replace(self.timer_mut(clock, key)?, timer);
-            self.stop_waiting(&mut now);
-            let queue = &mut self.get_mut(clock)?.queue;
+            let mut now = mem::replace(self.timer_mut(place)?, timer);
+            self.end_deferral(&mut now);
+            let (clock, key) = place;
+            let queue = &mut self.get_mut(clock)?.timers;
             queue.park(key, deadline);
             queue.set_sequence(key, sequence);
         } else {
             let component = name.1.get(world, name.0)?;
-            key = self.insert(clock, sequence, deadline, timer);
-            component.seat.move_to(Place::Armed(clock, key));
+            place = self.insert(place.0, sequence, deadline, timer);
+            component.seat.move_to(Some(place));
         }
         if !is_parked {
-            self.get_mut(clock)?.queue.release(key);
+            self.get_mut(place.0)?.timers.release(place.1);
         }
-        Some(key)
+        Some(place)
     }
 
     /// Adds the entities whose timers or lifetimes have changed since `mark`, at which `journal` began.
     pub(crate) fn add_changed(
         &self,
         world: &World,
-        mark: &LinesMark,
+        mark: &QueuesMark,
         journal: &TimerJournal,
         changed: &mut Vec<Entity>,
     ) {
@@ -211,9 +206,6 @@ impl Reports {
     fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         for ended in self.ended.iter_mut() {
             ended.entity.map_entities(mapper);
-        }
-        if let Some(ending) = &mut self.ended.ending {
-            ending.map_entities(mapper);
         }
         for cancelled in self.cancelled.iter_mut() {
             cancelled.entity.map_entities(mapper);

@@ -1,14 +1,18 @@
 //! `DespawnAfter`, and whether an entity outlives its last firing.
 
-use core::panic::AssertUnwindSafe;
+use core::{mem, panic::AssertUnwindSafe};
 use std::panic::catch_unwind;
 
 use crate::support::*;
-use bevy_app::App;
+use bevy_app::{App, FixedPreUpdate};
 use bevy_due::{
     DespawnAfter, OnClock, OwnedBy, Timer, TimerFired, prelude::*, timer::IntoDuration,
 };
-use bevy_ecs::{lifecycle::Despawn, prelude::*};
+use bevy_ecs::{
+    error::{FallbackErrorHandler, ignore},
+    lifecycle::Despawn,
+    prelude::*,
+};
 
 fn is_alive(app: &App, entity: Entity) -> bool {
     app.world().get_entity(entity).is_ok()
@@ -167,4 +171,33 @@ fn a_despawn_that_panicked_is_not_tried_again_without_the_lifetime() {
         advance_ms(&mut app, 0);
         assert_eq!(is_alive(&app, entity), !keeps_lifetime);
     }
+}
+
+#[test]
+fn a_lifetime_whose_despawn_panics_in_a_nested_run_ends_in_the_next_run() {
+    #[derive(Component)]
+    struct Trap;
+
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(ignore));
+    let mut is_set = true;
+    app.add_observer(move |_: On<Despawn<Trap>>| {
+        if mem::take(&mut is_set) {
+            std::panic::resume_unwind(Box::new("the first despawn fails"));
+        }
+    });
+    app.world_mut().spawn(Timer::after(ms(10))).observe(
+        |_: On<TimerFired>, mut commands: Commands| {
+            commands.run_schedule(FixedPreUpdate);
+        },
+    );
+    // Fires after the nested run.
+    app.world_mut().spawn(Timer::after(ms(10)));
+    advance_ms(&mut app, 5);
+    let short = (Trap, OnClock(ClockId::Fixed), DespawnAfter::new(ms(0)));
+    let short = app.world_mut().spawn(short).id();
+    advance_ms(&mut app, 5);
+    assert!(is_alive(&app, short), "its despawn has panicked");
+    advance_ms(&mut app, 0);
+    assert!(!is_alive(&app, short));
 }

@@ -35,7 +35,7 @@ const LAYERS: [&[&str]; 14] = [
         "sync",
         "systems",
         "transit",
-        "double_buffer",
+        "recent_peak",
     ],
     &["clock"],
     &["queue"],

@@ -1,7 +1,9 @@
 //! Promise 7: in a long frame every deadline fires up to the burst limit. The rest are counted.
 
 use crate::support::*;
-use bevy_due::Timer;
+use bevy_app::First;
+use bevy_due::{Timer, TimerFired};
+use bevy_ecs::prelude::*;
 
 #[test]
 fn a_long_frame_fires_up_to_the_burst_limit_and_counts_the_rest() {
@@ -98,4 +100,23 @@ fn each_timer_has_its_own_burst_limit() {
         fired_at(&mut app),
         [("a", 10), ("a", 20), ("b", 25), ("b", 50)]
     );
+}
+
+#[test]
+fn a_handler_that_reads_the_clocks_again_makes_no_further_deadline_due() {
+    for step in [10, 75] {
+        let mut app = app_with(burst_limit(3));
+        let timer = spawn(&mut app, "x", Timer::every(ms(10)).times(50));
+        app.world_mut()
+            .entity_mut(timer)
+            .observe(|_: On<TimerFired>, mut commands: Commands| {
+                commands.run_schedule(First);
+            });
+        advance_ms(&mut app, step);
+        let count = firings(&mut app).len();
+        assert!(
+            count <= 3,
+            "{count} firings in one run, in steps of {step} ms"
+        );
+    }
 }

@@ -13,7 +13,7 @@ use crate::{
     clock::{ChangedClocks, Clock, OnClock, SpeedModifiers, clock_of},
     owner::owner_of,
     state::part::Kind,
-    timer::{Cooldown, Timer, TimerLines},
+    timer::{Cooldown, Timer, TimerQueues},
 };
 
 /// Returns the entities that have changed since a snapshot, in order.
@@ -25,9 +25,9 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
     end_journals(world);
     let changes = world.resource::<Log>().changes_since(&snapshot.token);
     let clocks = ChangedClocks::since(&snapshot.clocks, world);
-    let lines = world.resource::<TimerLines>();
+    let queues = world.resource::<TimerQueues>();
     let mut changed = Vec::new();
-    lines.add_changed(world, &snapshot.lines, &changes.timers, &mut changed);
+    queues.add_changed(world, &snapshot.queues, &changes.timers, &mut changed);
     let kinds = &world.resource::<Log>().kinds;
     changed.extend(differing(&changes.states, world, kinds, |_| true));
     changed.extend(
@@ -38,7 +38,7 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
     );
     changed.extend(changes.rebound.iter().map(|(entity, ())| entity));
     changed.extend(clocks.entities());
-    lines.add_running_on(&clocks, &mut changed);
+    queues.add_running_on(&clocks, &mut changed);
     add_followers(world, &clocks, &changes, &mut changed);
     changed.sort_unstable();
     changed.dedup();
@@ -78,10 +78,10 @@ fn add_followers(
             let named = world.get(entity).and_then(Timer::clock);
             named.is_some_and(|clock| clocks.contains(clock))
         };
-        let moved = world.resource::<TimerLines>().moved();
+        let moved = world.resource::<TimerQueues>().moved();
         changed.extend(moved.filter(|&entity| names_changed(entity)));
     }
-    let pending = world.resource::<TimerLines>().new_timers();
+    let pending = world.resource::<TimerQueues>().unsettled();
     let pending = pending.map(|(entity, _)| entity);
     for entity in holders::<Cooldown>(world).into_iter().chain(pending) {
         if let Ok(follower) = world.get_entity(entity) {

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     clock::{Clock, ClockId},
     message::{MovedRequest, OpenRequest},
-    timer::{Timer, TimerLines},
+    timer::{Timer, TimerQueues},
 };
 
 /// Spawns the entities that have despawned since the snapshot, unless the map has them. Returns their new
@@ -120,7 +120,7 @@ fn find_in(world: &World, entities: &EntityHashMap<Entity>, entity: Entity) -> O
 
 /// Returns the entities that the next run despawns, because their timers have finished.
 pub(super) fn finished(world: &World) -> impl Iterator<Item = Entity> {
-    let finished = world.resource::<TimerLines>().finished();
+    let finished = world.resource::<TimerQueues>().finished();
     finished.filter(|&entity| world.entities().contains_spawned(entity))
 }
 

@@ -16,7 +16,7 @@ use crate::{
     journal::Journal,
     message::Directory,
     state::part::Kinds,
-    timer::{Cooldown, Kind, QueuedTimer, TimerJournal, TimerLines, TimerName},
+    timer::{Cooldown, Kind, QueuedTimer, TimerJournal, TimerName, TimerQueues},
 };
 
 /// The changes since the oldest snapshot that exists. A world without snapshots has no log.
@@ -165,8 +165,8 @@ impl Log {
         entities.extend(holders::<Cooldown>(world));
         entities.extend(
             world
-                .resource::<TimerLines>()
-                .new_timers()
+                .resource::<TimerQueues>()
+                .unsettled()
                 .map(|(entity, _)| entity),
         );
         for entity in entities {
@@ -207,7 +207,7 @@ impl Log {
     /// Forgets those of the entities that came after the snapshot of their period and are gone, unless a later
     /// snapshot knows them.
     fn forget_gone(&mut self, world: &World, joined: Vec<(usize, Entity)>) {
-        let present = world.resource::<TimerLines>().journal.as_ref();
+        let present = world.resource::<TimerQueues>().journal.as_ref();
         for (nth, entity) in joined {
             let changes = &self.periods[nth].changes;
             let latest = changes.names.latest(entity);
@@ -275,8 +275,8 @@ impl Log {
 
 /// Moves the journals of the present into the latest period.
 pub(super) fn end_journals(world: &mut World) {
-    let mut lines = world.resource_mut::<TimerLines>();
-    let timers = lines.journal.as_mut().map(Journal::take);
+    let mut queues = world.resource_mut::<TimerQueues>();
+    let timers = queues.journal.as_mut().map(Journal::take);
     let rebound = world.get_resource_mut::<Directory>();
     let rebound = rebound.map(|mut directory| directory.take_journal());
     let mut log = world.resource_mut::<Log>();

@@ -10,7 +10,7 @@ use bevy_ecs::{
 use super::log::Log;
 use crate::{
     clock::SpeedModifier, journal::Journal, message::Directory, owner::OwnedBy, pause::Pauses,
-    timer::TimerLines,
+    timer::TimerQueues,
 };
 
 /// One of the observers.
@@ -41,7 +41,7 @@ impl Watcher {
 pub(super) fn watch(world: &mut World) {
     let log = Log::new(world);
     world.insert_resource(log);
-    world.resource_mut::<TimerLines>().journal = Some(Journal::default());
+    world.resource_mut::<TimerQueues>().journal = Some(Journal::default());
     if let Some(mut directory) = world.get_resource_mut::<Directory>() {
         directory.watch();
     }
@@ -54,7 +54,7 @@ pub(super) fn watch(world: &mut World) {
 /// Throws the log away.
 pub(super) fn unwatch(world: &mut World) {
     world.remove_resource::<Log>();
-    world.resource_mut::<TimerLines>().journal = None;
+    world.resource_mut::<TimerQueues>().journal = None;
     if let Some(mut directory) = world.get_resource_mut::<Directory>() {
         directory.unwatch();
     }

@@ -7,10 +7,10 @@ use bevy_platform::collections::HashSet;
 
 use super::state::{Progress, TimerState};
 use crate::{
-    clock::{ClockKey, ClockTable, ClockTimes},
-    queue::{Key, NEVER},
+    clock::{ClockTable, ClockTimes},
+    queue::NEVER,
     timer::{
-        Finished, Kind, Timer, TimerLines, WhenDone, end::Origin, place::Place, queued::Mark,
+        Finished, Kind, Timer, TimerQueues, WhenDone, end::Origin, place::Place, queued::Mark,
         setting::Setting,
     },
 };
@@ -20,7 +20,7 @@ use crate::{
 /// A change of a clock has reached the clocks below it.
 pub(crate) struct Capture<'w> {
     world: &'w World,
-    lines: &'w TimerLines,
+    queues: &'w TimerQueues,
     table: &'w ClockTable,
     pub(crate) times: ClockTimes<'w>,
     /// The timers and lifetimes that have ended, but may still be there.
@@ -31,10 +31,10 @@ pub(crate) struct Capture<'w> {
 
 impl<'w> Capture<'w> {
     pub(crate) fn new(world: &'w World) -> Option<Self> {
-        let lines = world.get_resource::<TimerLines>()?;
+        let queues = world.get_resource::<TimerQueues>()?;
         let mut ended = HashSet::default();
         let mut finished = EntityHashMap::<(usize, Finished)>::default();
-        for (nth, (ends_in, end)) in lines.reports.ended.iter().enumerate() {
+        for (nth, (ends_in, end)) in queues.reports.ended.iter().enumerate() {
             ended.insert((end.entity, end.kind));
             if end.when_done != WhenDone::Keep {
                 let mark = finished.entry(end.entity).or_insert_with(|| {
@@ -52,7 +52,7 @@ impl<'w> Capture<'w> {
         }
         Some(Self {
             world,
-            lines,
+            queues,
             table: world.get_resource()?,
             times: ClockTimes::of(world)?,
             ended,
@@ -72,12 +72,12 @@ impl<'w> Capture<'w> {
     pub(super) fn state(&mut self, entity: EntityRef, kind: Kind) -> Option<TimerState> {
         let component = kind.on(entity)?;
         match component.seat.place() {
-            Place::Armed(clock, key) if self.lines.timer(clock, key).is_some() => {
-                self.armed((entity.id(), kind), component.delay, (clock, key))
+            Some(place) if self.queues.timer(place).is_some() => {
+                self.armed((entity.id(), kind), component.delay, place)
             }
             _ if self.ended.contains(&(entity.id(), kind)) => Some(TimerState::Finished),
-            Place::Nowhere | Place::Reported(_) => component.loaded().copied(),
-            Place::Armed(..) => None,
+            Some(_) => None,
+            None => component.loaded().copied(),
         }
     }
 
@@ -86,22 +86,22 @@ impl<'w> Capture<'w> {
         &mut self,
         (entity, kind): (Entity, Kind),
         delay: u64,
-        (clock, key): (ClockKey, Key),
+        (clock, key): Place,
     ) -> Option<TimerState> {
-        let line = self.lines.get(clock)?;
-        let timer = line.queue.get(key)?;
-        let sequence = line.queue.sequence(key)?;
+        let queue = self.queues.get(clock)?;
+        let timer = queue.timers.get(key)?;
+        let sequence = queue.timers.sequence(key)?;
         // A component that arrived later may have put a new timer on another clock.
-        if timer.is(Mark::New) {
+        if timer.is(Mark::Unsettled) {
             let setting = Setting::of(self.world, entity, kind)?;
             let found = self.table.find(setting.clock).ok();
             if found.is_none_or(|found| found.key != clock) {
                 let random = timer.random();
-                return Some(TimerState::Added { sequence, random });
+                return Some(TimerState::Unsettled { sequence, random });
             }
         }
         let reading = self.times.reading(clock)?;
-        let deadline = line.deadline(key, reading.now)?;
+        let deadline = queue.deadline(key, reading.now)?;
         Some(TimerState::Armed(Progress {
             sequence,
             clock: self.table.id(clock)?,

@@ -21,7 +21,7 @@ use super::TimerState;
 use super::{capture::Capture, world_state::SavedWorld};
 use crate::{
     clock::Changes,
-    timer::{TimerLines, TimerName, place::Place},
+    timer::{TimerName, TimerQueues, place::Place},
 };
 #[cfg(feature = "serialize")]
 use crate::{
@@ -58,7 +58,7 @@ pub(crate) fn write_timer_states(world: &mut World) {
             timer.seat.write(page);
         }
     }
-    world.resource_mut::<TimerLines>().written = Some(written);
+    world.resource_mut::<TimerQueues>().written = Some(written);
     for (entity, (_, mark)) in marks {
         if let Ok(mut entity) = world.get_entity_mut(entity) {
             entity.insert(mark);
@@ -71,8 +71,8 @@ pub(crate) fn write_timer_states(world: &mut World) {
 
 /// Throws the written states away, if there are any.
 pub(crate) fn forget_written(world: &mut World) {
-    let lines = world.get_resource_mut::<TimerLines>();
-    let Some(written) = lines.and_then(|mut lines| lines.written.take()) else {
+    let queues = world.get_resource_mut::<TimerQueues>();
+    let Some(written) = queues.and_then(|mut queues| queues.written.take()) else {
         return;
     };
     for ((entity, kind), _) in written.pages() {
@@ -103,7 +103,7 @@ struct Sheet {
     lines: Vec<Line>,
 }
 
-type Line = (TimerName, Place, TimerState);
+type Line = (TimerName, Option<Place>, TimerState);
 
 /// A sheet that was written for a world. It is thrown away when this is dropped.
 #[derive(Debug)]
@@ -155,8 +155,9 @@ impl fmt::Display for NotWritten {
 }
 
 /// Returns the place of the timer on a line.
-pub(in crate::timer) fn place(page: u64) -> Place {
-    line(page).map_or(Place::Nowhere, |(_, (_, place, _))| place)
+pub(in crate::timer) fn place(page: u64) -> Option<Place> {
+    let (_, (_, place, _)) = line(page)?;
+    place
 }
 
 /// Returns the state of the timer on a line, unless a clock has changed since.

@@ -19,7 +19,7 @@ use crate::{
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum TimerState {
     /// Inserted since the last run, on a clock that was not known yet. The delay has not started.
-    Added {
+    Unsettled {
         /// The place among the timers that were saved with it.
         sequence: u64,
         random: Option<RandomInterval>,
@@ -86,7 +86,7 @@ impl TimerState {
     /// Returns the place among the timers that were saved with it.
     pub(in crate::timer) fn order(&self) -> u64 {
         match *self {
-            Self::Armed(Progress { sequence, .. }) | Self::Added { sequence, .. } => sequence,
+            Self::Armed(Progress { sequence, .. }) | Self::Unsettled { sequence, .. } => sequence,
             Self::Finished => 0,
         }
     }
@@ -95,7 +95,7 @@ impl TimerState {
     pub(crate) fn clock(&self) -> Option<ClockId> {
         match self {
             Self::Armed(progress) => Some(progress.clock),
-            Self::Added { .. } | Self::Finished => None,
+            Self::Unsettled { .. } | Self::Finished => None,
         }
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::{Clock, load_built_in, save_built_in},
-    timer::{TimerLines, end::Origin},
+    timer::{TimerQueues, end::Origin},
 };
 
 /// The state that belongs to no entity.
@@ -48,7 +48,7 @@ impl SavedWorld {
         let time = world.get_resource::<Time<Fixed>>();
         Some(Self {
             built_in: save_built_in(world)?,
-            draws: world.get_resource::<TimerLines>()?.draws(),
+            draws: world.get_resource::<TimerQueues>()?.draws(),
             overstep: time.map_or(Duration::ZERO, Time::<Fixed>::overstep),
             origin: Origin::Own,
         })
@@ -62,8 +62,8 @@ impl SavedWorld {
     /// Gives a world with the plugin this state.
     pub(crate) fn load(&self, world: &mut World) {
         load_built_in(world, &self.built_in);
-        if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-            lines.set_draws(self.draws);
+        if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+            queues.set_draws(self.draws);
         }
         if let Some(mut time) = world.get_resource_mut::<Time<Fixed>>() {
             let overstep = time.overstep();
@@ -94,7 +94,7 @@ pub(crate) fn load_world_state(world: &mut World) {
     let Some(saved) = world.get_resource::<SavedWorld>() else {
         return;
     };
-    if saved.origin == Origin::Saved && world.contains_resource::<TimerLines>() {
+    if saved.origin == Origin::Saved && world.contains_resource::<TimerQueues>() {
         let saved = saved.clone();
         world.remove_resource::<SavedWorld>();
         saved.load(world);

@@ -101,7 +101,7 @@ impl Model {
         delay
     }
 
-    fn draw(&mut self) -> u64 {
+    pub(super) fn draw(&mut self) -> u64 {
         self.draws += 1;
         mix(self
             .rules

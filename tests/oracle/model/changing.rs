@@ -40,9 +40,14 @@ impl Model {
             Change::Restart => {
                 timer.count = 0;
                 timer.interval = rules.nanos(spec.interval);
-                timer.is_random = spec.interval > 0 && spec.span > 0;
                 timer.times = times(spec).unwrap_or(0);
+                let was_random = timer.is_random;
                 let delay = self.draw_delay(entity, Kind::Timer);
+                if !was_random && spec.interval > 0 && spec.span > 0 {
+                    let random = self.draw();
+                    let timer = &mut self.timers[at];
+                    (timer.is_random, timer.random) = (true, random);
+                }
                 let (deadline, _) = self.first_deadline(entity, Kind::Timer, clock, delay);
                 self.move_to(at, deadline, deadline.saturating_sub(live.now));
             }

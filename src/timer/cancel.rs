@@ -1,0 +1,167 @@
+//! Cancelling: the steps of a timer on its way out of the queue before its last firing.
+
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+
+use super::{
+    CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerQueues,
+    keyed::key_of,
+    queued::Mark,
+    setting::{Modified, Setting},
+};
+use crate::{
+    clock::{ClockId, ClockKey, ClockTable, built_in_id},
+    owner::owner_of,
+};
+
+/// Cancels a lifetime that is about to be replaced or removed.
+pub(super) fn on_discard_lifetime(
+    mut world: DeferredWorld,
+    HookContext { entity, .. }: HookContext,
+) {
+    cancel_silently(&mut world, entity, Kind::Lifetime);
+}
+
+/// Takes a timer of `entity` out of its queue, without an event.
+pub(super) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
+    let Some(timer) = kind.get(world, entity) else {
+        return;
+    };
+    let place = timer.seat.place();
+    leave(timer);
+    if let Some(place) = place
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
+    {
+        queues.take(place);
+    }
+}
+
+/// Empties the seat of a timer that is cancelled. If it is inserted again, it starts over.
+fn leave(timer: &Timer) {
+    timer.seat.move_to(None);
+    timer.use_loaded();
+}
+
+/// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
+pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(timer) = world.get::<Timer>(entity)
+        && timer.seat.place().is_none()
+    {
+        // Usually `on_despawn` has cancelled it.
+        return timer.use_loaded();
+    }
+    if let Some(number) = cancel(&mut world, entity, CancelReason::Replaced)
+        && let Some(timer) = world.get::<Timer>(entity)
+    {
+        timer.seat.report(number);
+    }
+}
+
+/// Corrects the report of `on_discard`: the timer was removed.
+pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let timer = world.get::<Timer>(entity);
+    if let Some(number) = timer.and_then(|timer| timer.seat.reported())
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
+        && let Some(report) = queues.reports.cancelled.get_mut(number)
+    {
+        report.reason = CancelReason::Removed;
+    }
+}
+
+/// Cancels the timer of an entity that despawns, before `on_discard` does.
+pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    cancel(&mut world, entity, CancelReason::Despawned);
+}
+
+/// Takes the timer of `entity` out of its queue, but leaves its component in place. Returns the number
+/// of the report, or `None` if the timer was not armed.
+pub(super) fn cancel(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    reason: CancelReason,
+) -> Option<u64> {
+    let (number, cancelled) = take_out(world, entity, reason)?;
+    // Observers see the report once the operation is done, because its reason may change until then.
+    if cancelled.is_observed(world) {
+        trigger_later(world, cancelled, number);
+    }
+    Some(number)
+}
+
+/// Takes the timer of `entity` out of its queue, and reports the cancellation. Returns the number of
+/// the report and the event, or `None` if the timer was not armed.
+///
+/// The message is written in the next run.
+pub(super) fn take_out(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    reason: CancelReason,
+) -> Option<(u64, TimerCancelled)> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let timer = entity_ref.get::<Timer>()?;
+    let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
+    leave(timer);
+    let place = place?;
+    let clock = place.0;
+    let archetype = entity_ref.archetype().id();
+    let mut queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
+    let is_new = queues.take(place)?.is(Mark::Unsettled);
+    let modified = queues.arming.modifiers.noted(archetype);
+    let is_settled = !is_new || clock == ClockTable::GAME.0;
+    let cancelled = match (modified, built_in_id(clock)) {
+        (Some(Modified::Nothing), Some(clock)) if is_settled => {
+            TimerCancelled::new(entity, reason).with_clock(clock)
+        }
+        _ => {
+            let settled = Some(clock).filter(|_| !is_new);
+            let clock = (settled, chosen);
+            let (cancelled, modified) = cancellation(world, entity, clock, reason)?;
+            queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
+            queues.arming.modifiers.set(archetype, modified);
+            cancelled
+        }
+    };
+    Some((queues.reports.cancelled.push(cancelled), cancelled))
+}
+
+/// Returns the event for the cancellation of a timer, and the modifiers in its archetype.
+fn cancellation(
+    world: &World,
+    entity: Entity,
+    (settled, chosen): (Option<ClockKey>, Option<ClockId>),
+    reason: CancelReason,
+) -> Option<(TimerCancelled, Modified)> {
+    let table = world.get_resource::<ClockTable>();
+    let modifiers = &world.get_resource::<TimerQueues>()?.arming.modifiers;
+    let entity_ref = world.get_entity(entity).ok()?;
+    let clock = match table.and_then(|table| table.id(settled?)) {
+        Some(clock) => clock,
+        None => Setting::new(world, modifiers, entity_ref, chosen).clock,
+    };
+    let owner = owner_of(entity_ref);
+    let reason = match reason {
+        CancelReason::Despawned if !world.entities().contains_spawned(owner) => {
+            CancelReason::OwnerGone
+        }
+        reason => reason,
+    };
+    let cancelled = TimerCancelled {
+        entity,
+        owner,
+        clock: clock.into(),
+        key: key_of(world, entity).map(|(_, key)| key),
+        reason,
+        is_announced: entity_ref.get::<CrateTimer>().is_none(),
+    };
+    Some((cancelled, modifiers.of(entity_ref.archetype())))
+}
+
+fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
+    world.commands().queue(move |world: &mut World| {
+        let mut queues = world.get_resource_mut::<TimerQueues>();
+        let report = queues
+            .as_mut()
+            .and_then(|queues| queues.reports.cancelled.get_mut(number));
+        let cancelled = report.map_or(cancelled, |report| *report);
+        cancelled.trigger(world);
+    });
+}

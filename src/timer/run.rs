@@ -198,16 +198,18 @@ impl Run {
                 turns.pop();
                 due = &due[1..];
             }
-            plan(world, &ended);
-            ended.clear();
+            if !ended.is_empty() {
+                plan(world, &ended);
+                ended.clear();
+            }
             ahead = AHEAD.min(2 * ahead);
             if let Some(fired) = &mut fired {
                 handle(world, fired, self.cadence, is_observed);
                 is_observed = is_observed || self::is_observed(world);
                 // The handler may have stopped other clocks, or let them run again.
-                let current = turns.pop();
-                turns.clear();
-                turns.extend(current);
+                if turns.len() > 1 {
+                    turns.drain(..turns.len() - 1);
+                }
                 ahead = 1;
             }
         }
@@ -279,11 +281,9 @@ impl Run {
 
 /// Tells the table when to look at clocks again.
 fn plan(world: &mut World, clocks: &[(ClockKey, Option<u64>)]) {
-    if !clocks.is_empty() {
-        let mut table = world.resource_mut::<ClockTable>();
-        for &(clock, first_look) in clocks {
-            table.set_deadline(clock, first_look);
-        }
+    let mut table = world.resource_mut::<ClockTable>();
+    for &(clock, first_look) in clocks {
+        table.set_deadline(clock, first_look);
     }
 }
 

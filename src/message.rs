@@ -40,8 +40,8 @@ pub use {
 pub(crate) use {
     codec::MessageCodecs,
     directory::{name_of_request, request_with_name},
-    mail::MailRef,
-    request::{Route, renamed, time_out_again},
+    mail::{MailRef, name_of_recipients},
+    request::Route,
     transit::{HeldLetters, release_lost, take_letters, visit_letters},
 };
 pub(crate) use {

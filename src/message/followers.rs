@@ -58,7 +58,8 @@ pub(super) struct Follower {
 }
 
 /// The progress of a message to all followers.
-pub(super) struct Round {
+#[derive(Clone)]
+pub(crate) struct Round {
     /// Followers with a lower number have had their call.
     next: u64,
     /// Followers from this number on started to follow after the round began.
@@ -263,6 +264,14 @@ impl Followers {
                 }
             }
         }
+    }
+
+    /// Returns the entities that a message to all has not reached yet.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn left_in(&self, topic: Topic, round: &Round) -> Vec<Entity> {
+        let following = self.by_topic.get(&topic).into_iter();
+        let left = following.flat_map(|it| it.roster.members(round.next..round.until));
+        left.map(|(_, follower)| follower.entity).collect()
     }
 
     /// Lets messages in turn try disabled followers again.

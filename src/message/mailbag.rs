@@ -110,12 +110,6 @@ impl Mailbag {
         letters
     }
 
-    /// Calls a function with each message, in the order of delivery.
-    pub(super) fn visit<'a>(&'a self, visit: &mut dyn FnMut(MailRef<'a>)) {
-        self.kept.replies.visit(visit);
-        self.queue.visit(visit);
-    }
-
     /// Throws messages away, except for the exported ones.
     pub(super) fn discard(&mut self, is_void: &dyn Fn(MailRef) -> bool) {
         let is_void_letter = |letter: &Letter| letter.get().is_some_and(is_void);

@@ -7,8 +7,6 @@ use core::{
     fmt,
 };
 
-#[cfg(feature = "serialize")]
-use bevy_ecs::entity::EntityHashMap;
 use bevy_ecs::{entity::EntityHashSet, prelude::*};
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
@@ -21,7 +19,6 @@ use super::{
     component::MessageContext,
     mail::{MailRef, Packet, Payload, Recipient, Role},
     mailbag::Mailbag,
-    queue::Letter,
     send::send_anyway,
     transit::visit_letters,
 };
@@ -76,17 +73,11 @@ impl Request {
 
     /// Changes the name of the entity of a request that was made in this world.
     #[cfg(feature = "serialize")]
-    pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+    pub(crate) fn rename(&mut self, name: &dyn Fn(Entity) -> Entity) {
         if let Some(entity) = self.entity() {
-            *self = Self::here(renamed(entity, names));
+            *self = Self::here(name(entity));
         }
     }
-}
-
-/// Returns the other name of an entity, or one that no entity has.
-#[cfg(feature = "serialize")]
-pub(crate) fn renamed(entity: Entity, names: &EntityHashMap<Entity>) -> Entity {
-    names.get(&entity).copied().unwrap_or(Entity::PLACEHOLDER)
 }
 
 /// Where to send the reply to a request. Store it to reply later.
@@ -172,7 +163,7 @@ pub(crate) struct RemoteAsker {
 pub(crate) type PostReply = fn(&mut World, &RemoteAsker, Packet);
 
 impl ReplyTo {
-    pub(super) fn here(asker: Entity, request: Request) -> Self {
+    pub(crate) fn here(asker: Entity, request: Request) -> Self {
         let route = Route::Here(asker);
         Self { request, route }
     }
@@ -409,7 +400,7 @@ fn as_packet<P: Payload>(reply: &P) -> Result<&Packet, ReplyError> {
 
 /// Returns the request that has timed out, if a letter says so.
 fn timed_out_by(letter: MailRef) -> Option<Entity> {
-    match (letter.role, letter.payload.downcast_ref()) {
+    match (letter.role, letter.payload.content().0.downcast_ref()) {
         (Role::Reply(request), Some(NoAnswer::TimedOut)) => request.entity(),
         _ => None,
     }
@@ -419,17 +410,10 @@ fn timed_out_by(letter: MailRef) -> Option<Entity> {
 /// order of delivery.
 pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
     let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
-    let mut add = |letter: MailRef| {
+    visit_letters(world, |_, letter| {
         // A periodic timer may have fired again.
         requests.extend(timed_out_by(letter).filter(|&request| seen.insert(request)));
-    };
-    let mailbag = world.get_resource::<Mailbag>();
-    let held = mailbag.into_iter().flat_map(|it| it.kept.in_transit());
-    let mut held: Vec<_> = held.collect();
-    held.sort_unstable_by_key(|&(root, _)| root);
-    let held = held.into_iter().flat_map(|(_, held)| held.letters());
-    held.filter_map(Letter::get).for_each(&mut add);
-    visit_letters(world, &|_| true, |_, letter| add(letter));
+    });
     requests
 }
 
@@ -454,7 +438,7 @@ pub(crate) fn set_timed_out(
 }
 
 /// Sends [`NoAnswer`] again for a request that has timed out.
-pub(crate) fn time_out_again(world: &mut World, request: Entity) {
+fn time_out_again(world: &mut World, request: Entity) {
     if world.get::<OpenRequest>(request).is_some() {
         time_out(world, request);
     }

@@ -222,29 +222,34 @@ impl HeldLetters {
     }
 }
 
-/// Calls a function with each letter to these entities that waits for its delivery, in order.
-pub(crate) fn visit_letters(
-    world: &World,
-    is_member: &dyn Fn(Entity) -> bool,
-    mut visit: impl FnMut(Entity, MailRef),
-) {
+/// Calls a function with each letter on its way, and the entity to which it goes, if it goes to one. The
+/// letters to entities in transit are where they would be if their moves had ended.
+pub(crate) fn visit_letters(world: &World, mut visit: impl FnMut(Option<Entity>, MailRef)) {
     let (Some(mailbag), Some(directory)) = (
         world.get_resource::<Mailbag>(),
         world.get_resource::<Directory>(),
     ) else {
         return;
     };
-    mailbag.visit(&mut |letter| {
-        if let Some(to) = recipient(letter.to, directory).filter(|&to| is_member(to)) {
-            visit(to, letter);
-        }
-    });
+    let mut visit = |letter: MailRef| visit(recipient(letter.to, directory), letter);
+    mailbag.kept.replies.visit(&mut visit);
+    let mut held: Vec<_> = mailbag.kept.in_transit().collect();
+    held.sort_unstable_by_key(|&(root, _)| root);
+    let held = held.into_iter().flat_map(|(_, held)| held.letters());
+    held.filter_map(Letter::get).for_each(&mut visit);
+    mailbag.queue.visit(&mut visit);
 }
 
 /// Returns the entities for which letters wait, sorted.
 pub(crate) fn entities_with_mail(world: &World) -> Vec<Entity> {
     let mut entities = Vec::new();
-    visit_letters(world, &|_| true, |to, _| entities.push(to));
+    if let Some(mailbag) = world.get_resource::<Mailbag>()
+        && let Some(directory) = world.get_resource::<Directory>()
+    {
+        let mut visit = |letter: MailRef| entities.extend(recipient(letter.to, directory));
+        mailbag.kept.replies.visit(&mut visit);
+        mailbag.queue.visit(&mut visit);
+    }
     entities.sort_unstable();
     entities.dedup();
     entities

@@ -77,6 +77,22 @@ pub(super) struct Round {
     pub(super) is_heard: bool,
 }
 
+impl Letter {
+    /// Replaces the numbers of entities.
+    pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        if let Whom::One(Some(to)) = &mut self.to {
+            *to = name(*to);
+        }
+        match &mut self.role {
+            Role::Plain => {}
+            Role::Request(asker, request) => {
+                (*asker, *request) = (name(*asker), name(*request));
+            }
+            Role::Reply(request) => *request = name(*request),
+        }
+    }
+}
+
 pub(super) enum Outcome {
     Delivered,
     Disabled,

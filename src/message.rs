@@ -4,6 +4,7 @@
 //! [guide](crate::guide::messages) shows all of it.
 
 mod component;
+mod copy;
 mod deliver;
 mod followers;
 mod mail;
@@ -46,11 +47,12 @@ pub(crate) use {
 };
 pub(crate) use {
     component::follow,
+    copy::MailCopy,
     deliver::deliver_messages,
     directory::{Directory, MovedRequest},
     followers::{Followers, on_enable_follower},
     mailbag::Mailbag,
-    request::{OpenRequest, add_time_out_handler, set_timed_out, timed_out},
+    request::{OpenRequest, add_time_out_handler},
     sender::Inbox,
     transit::{is_held, on_end_transit},
 };

@@ -32,6 +32,9 @@ pub(crate) struct Followers {
     leaving: Option<(Entity, SmallVec<[Topic; 4]>)>,
 }
 
+/// By topic, the number of the follower whose turn it is.
+pub(super) type Turns = HashMap<Topic, u64, NoOpHash>;
+
 /// The followers of one topic. There is at least one.
 #[derive(Default)]
 pub(super) struct Following {
@@ -272,6 +275,21 @@ impl Followers {
         let following = self.by_topic.get(&topic).into_iter();
         let left = following.flat_map(|it| it.roster.members(round.next..round.until));
         left.map(|(_, follower)| follower.entity).collect()
+    }
+
+    /// Returns whose turn it is.
+    pub(super) fn turns(&self) -> Turns {
+        let turns = self.by_topic.iter();
+        turns
+            .map(|(&topic, following)| (topic, following.turn))
+            .collect()
+    }
+
+    /// Sets whose turn it is.
+    pub(super) fn set_turns(&mut self, turns: &Turns) {
+        for (topic, following) in &mut self.by_topic {
+            following.turn = turns.get(topic).copied().unwrap_or(0);
+        }
     }
 
     /// Lets messages in turn try disabled followers again.

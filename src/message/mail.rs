@@ -1,6 +1,6 @@
 //! The parts of a message: its recipients, its contents, its topic and its role.
 
-use alloc::{format, string::String};
+use alloc::{boxed::Box, format, string::String};
 use core::{
     any::{Any, TypeId, type_name},
     hash::{Hash, Hasher},
@@ -83,6 +83,31 @@ impl Payload for Packet {
     #[inline]
     fn content(&self) -> (&dyn Any, &'static str) {
         (self, type_name::<Self>())
+    }
+}
+
+/// A message of any type that snapshots share with the queue.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<dyn Payload>);
+
+impl Shared {
+    pub(super) fn new(payload: impl Payload) -> Self {
+        if let Some(shared) = (&payload as &dyn Any).downcast_ref::<Self>() {
+            return shared.clone();
+        }
+        // Not `Arc::new`, which can't make an `Arc<dyn ..>` on platforms without atomics.
+        let payload: Box<dyn Payload> = Box::new(payload);
+        Self(payload.into())
+    }
+}
+
+impl Payload for Shared {
+    fn topic(&self) -> Topic {
+        self.0.topic()
+    }
+
+    fn content(&self) -> (&dyn Any, &'static str) {
+        self.0.content()
     }
 }
 
@@ -258,10 +283,6 @@ pub(crate) struct MailRef<'a> {
     pub(crate) role: &'a Role,
     pub(crate) payload: &'a dyn Payload,
     /// The progress of the message, if its delivery to all has begun.
-    #[cfg_attr(
-        not(feature = "serialize"),
-        expect(dead_code, reason = "only a save reads it")
-    )]
     pub(crate) round: Option<&'a Round>,
 }
 

@@ -9,13 +9,11 @@ use core::{
 use bevy_ecs::prelude::*;
 use bevy_platform::{cell::SyncCell, collections::HashMap, hash::NoOpHash};
 
-#[cfg(feature = "serialize")]
-use super::request::Route;
 use super::{
     deliver::Courier,
     followers::{Followers, Following, Round},
-    mail::{Delivery, MailRef, Packet, Payload, Recipient, Role, Topic},
-    request::{ReplyTo, Request},
+    mail::{Delivery, MailRef, Packet, Payload, Recipient, Role, Shared, Topic},
+    request::{ReplyTo, Request, Route},
 };
 use crate::recent_peak::RecentPeak;
 
@@ -81,11 +79,13 @@ trait AnyLane: Any + Send + Sync {
     /// Takes the `nth` waiting message into a lane of its own. The others keep their places until `sweep`.
     fn take(&mut self, nth: usize) -> Box<dyn AnyLane>;
 
+    /// Takes the `nth` waiting message with its entity, to share it. The others keep their places until `sweep`.
+    fn take_shared(&mut self, nth: usize) -> Option<(Entity, Shared)>;
+
     /// Drops the places of messages that do not wait.
     fn sweep(&mut self);
 
     /// Changes the entity of the first message.
-    #[cfg(feature = "serialize")]
     fn readdress(&mut self, to: Entity);
 
     /// Moves all messages of another lane of the same type behind the others.
@@ -182,6 +182,22 @@ impl Letter {
         }
     }
 
+    /// Creates a copy of a message that is shared. Entities may have other names by now.
+    pub(super) fn copy(mail: MailRef, name: &dyn Fn(Entity) -> Entity) -> Option<Self> {
+        let shared: &Shared = (mail.payload as &dyn Any).downcast_ref()?;
+        let mut letter = Self::new(mail.to, shared.clone(), mail.role.clone());
+        letter.round = mail.round.cloned();
+        letter.rename(name);
+        Some(letter)
+    }
+
+    /// Lets the message be copied.
+    pub(super) fn share(&mut self) {
+        if let Some((to, payload)) = self.lane.take_shared(0) {
+            self.lane = Lane::of(to, payload);
+        }
+    }
+
     pub(crate) fn get(&self) -> Option<MailRef<'_>> {
         let mail = self.lane.get(0, self.to, &self.role)?;
         let round = self.round.as_ref();
@@ -189,7 +205,6 @@ impl Letter {
     }
 
     /// Changes the names of entities.
-    #[cfg(feature = "serialize")]
     pub(crate) fn rename(&mut self, name: &dyn Fn(Entity) -> Entity) {
         if let Recipient::Entity(to) = &mut self.to {
             *to = name(*to);
@@ -271,6 +286,42 @@ impl Queue {
         self.lanes[place].append(&mut *lane);
         let run = Run::new(place, to, role);
         self.push_run(Run { round, ..run });
+    }
+
+    /// Lets the waiting messages be copied. They keep their order.
+    pub(super) fn share(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        self.close_run();
+        let new = || Lane::<Shared>::default();
+        let shared = self.place(TypeId::of::<Lane<Shared>>(), || Box::new(new()));
+        let mut seen = vec![0; self.lanes.len()];
+        for item in &mut self.items {
+            let Item::Messages(run) = item else {
+                continue;
+            };
+            for _ in 0..run.len {
+                let taken = self.lanes[run.lane].take_shared(seen[run.lane]);
+                seen[run.lane] += 1;
+                if let Some(lane) = of_type::<Shared>(&mut *self.lanes[shared]) {
+                    lane.messages.push(taken);
+                }
+            }
+            run.lane = shared;
+        }
+        self.lanes.iter_mut().for_each(|lane| lane.sweep());
+    }
+
+    /// Returns a copy of the messages, which are shared. Entities may have other names by now.
+    pub(super) fn copy(&self, name: &dyn Fn(Entity) -> Entity) -> Self {
+        let mut copy = Self::default();
+        self.visit(&mut |mail| {
+            if let Some(letter) = Letter::copy(mail, name) {
+                copy.push_letter(letter);
+            }
+        });
+        copy
     }
 
     /// Releases the messages of another queue before all others.
@@ -572,12 +623,16 @@ impl<P: Payload> AnyLane for Lane<P> {
         Box::new(lane)
     }
 
+    fn take_shared(&mut self, nth: usize) -> Option<(Entity, Shared)> {
+        let (entity, payload) = self.messages.get_mut(self.next + nth)?.take()?;
+        Some((entity, Shared::new(payload)))
+    }
+
     fn sweep(&mut self) {
         self.messages.drain(..mem::take(&mut self.next));
         self.messages.retain(Option::is_some);
     }
 
-    #[cfg(feature = "serialize")]
     fn readdress(&mut self, to: Entity) {
         if let Some(Some((entity, _))) = self.messages.first_mut() {
             *entity = to;

@@ -1,13 +1,12 @@
 //! Requests: making them, replying, and completing them without a reply.
 
 use alloc::borrow::Cow;
-use alloc::vec::Vec;
 use core::{
     any::{Any, type_name},
     fmt,
 };
 
-use bevy_ecs::{entity::EntityHashSet, prelude::*};
+use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
@@ -17,10 +16,8 @@ use thiserror::Error;
 use super::send::send_urgently;
 use super::{
     component::MessageContext,
-    mail::{MailRef, Packet, Payload, Recipient, Role},
-    mailbag::Mailbag,
+    mail::{Packet, Payload, Recipient, Role},
     send::send_anyway,
-    transit::visit_letters,
 };
 use crate::{
     owner::OwnedBy,
@@ -72,7 +69,6 @@ impl Request {
     }
 
     /// Changes the name of the entity of a request that was made in this world.
-    #[cfg(feature = "serialize")]
     pub(crate) fn rename(&mut self, name: &dyn Fn(Entity) -> Entity) {
         if let Some(entity) = self.entity() {
             *self = Self::here(name(entity));
@@ -396,50 +392,4 @@ pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
 fn as_packet<P: Payload>(reply: &P) -> Result<&Packet, ReplyError> {
     let packet = (reply as &dyn Any).downcast_ref();
     packet.ok_or(ReplyError::NotAPacket(type_name::<P>()))
-}
-
-/// Returns the request that has timed out, if a letter says so.
-fn timed_out_by(letter: MailRef) -> Option<Entity> {
-    match (letter.role, letter.payload.content().0.downcast_ref()) {
-        (Role::Reply(request), Some(NoAnswer::TimedOut)) => request.entity(),
-        _ => None,
-    }
-}
-
-/// Returns the requests that have timed out, although their asking entities do not know yet. In the
-/// order of delivery.
-pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
-    let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
-    visit_letters(world, |_, letter| {
-        // A periodic timer may have fired again.
-        requests.extend(timed_out_by(letter).filter(|&request| seen.insert(request)));
-    });
-    requests
-}
-
-/// Lets the asking entities of these requests get [`NoAnswer`], and no others. A request may have another
-/// name by now.
-pub(crate) fn set_timed_out(
-    world: &mut World,
-    requests: &[Entity],
-    latest: impl Fn(Entity) -> Entity,
-) {
-    let on_way: EntityHashSet = timed_out(world).into_iter().map(&latest).collect();
-    let requests = || requests.iter().map(|&request| latest(request));
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        let kept: EntityHashSet = requests().collect();
-        mailbag.discard(&|letter| {
-            timed_out_by(letter).is_some_and(|request| !kept.contains(&latest(request)))
-        });
-    }
-    for request in requests().filter(|request| !on_way.contains(request)) {
-        time_out_again(world, request);
-    }
-}
-
-/// Sends [`NoAnswer`] again for a request that has timed out.
-fn time_out_again(world: &mut World, request: Entity) {
-    if world.get::<OpenRequest>(request).is_some() {
-        time_out(world, request);
-    }
 }

@@ -69,16 +69,26 @@ impl Kept {
         Some(out)
     }
 
-    /// Removes letters that have arrived for entities in transit.
-    pub(super) fn extract_arrived(&mut self, is_taken: &dyn Fn(&Letter) -> bool) -> Vec<Letter> {
+    /// Lets the letters be copied.
+    pub(super) fn share(&mut self) {
+        self.replies.share();
+        for held in self.transit.values_mut() {
+            let arrived = held.arrived.iter_mut().map(|(_, letter)| letter);
+            let others = held.exported.iter_mut().chain(&mut held.late);
+            others.chain(arrived).for_each(Letter::share);
+        }
+    }
+
+    /// Removes the letters that have arrived for entities in transit.
+    pub(super) fn take_arrived(&mut self) -> Vec<Letter> {
         let held = self.transit.values_mut();
-        let taken = held.flat_map(|held| held.arrived.extract_if(.., |(_, it)| is_taken(it)));
+        let taken = held.flat_map(|held| held.arrived.drain(..));
         let taken: Vec<Letter> = taken.map(|(_, letter)| letter).collect();
         self.letters -= taken.len();
         taken
     }
 
-    fn insert(&mut self, root: Entity, held: HeldLetters) -> Option<HeldLetters> {
+    pub(super) fn insert(&mut self, root: Entity, held: HeldLetters) -> Option<HeldLetters> {
         let before = self.remove(root);
         self.letters += held.len();
         self.transit.insert(root, held);
@@ -87,7 +97,7 @@ impl Kept {
         before
     }
 
-    fn remove(&mut self, root: Entity) -> Option<HeldLetters> {
+    pub(super) fn remove(&mut self, root: Entity) -> Option<HeldLetters> {
         let held = self.transit.remove(&root)?;
         self.letters -= held.len();
         Some(held)
@@ -134,8 +144,24 @@ impl HeldLetters {
         self.before_late.is_some()
     }
 
+    /// Returns a copy of letters that are shared. Entities may have other names by now.
+    pub(super) fn copy(&self, name: &dyn Fn(Entity) -> Entity) -> Self {
+        let copy = |letter: &Letter| Letter::copy(letter.get()?, name);
+        let names = self.names.iter().map(|(&first, &now)| (first, name(now)));
+        let arrived = self.arrived.iter();
+        Self {
+            before_late: self.before_late,
+            names: names.collect(),
+            exported: self.exported.iter().filter_map(copy).collect(),
+            late: self.late.iter().filter_map(copy).collect(),
+            arrived: arrived
+                .filter_map(|(to, letter)| Some((name(*to), copy(letter)?)))
+                .collect(),
+        }
+    }
+
     /// Returns all letters, in the order of delivery.
-    fn into_queue(mut self) -> Queue {
+    pub(super) fn into_queue(mut self) -> Queue {
         let before_late = self.before_late.unwrap_or(0).min(self.arrived.len());
         let after = self.arrived.split_off(before_late).into_iter();
         let before = self.arrived.into_iter().map(|(_, letter)| letter);

@@ -181,7 +181,7 @@
 //! [`fast_forward`](DueWorldExt::fast_forward) runs the timers of eight hours in a moment.
 //!
 //! [`snapshot_timers`](rollback::RollbackWorldExt::snapshot_timers) and
-//! [`restore_timers`](rollback::RollbackWorldExt::restore_timers) roll all timers back, for netcode: see [`rollback`].
+//! [`restore_timers`](rollback::RollbackWorldExt::restore_timers) roll all timers and messages back, for netcode: see [`rollback`].
 //!
 //! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes.
 //!

@@ -4,6 +4,7 @@
 //! [guide](crate::guide::messages) shows all of it.
 
 mod component;
+mod copy;
 mod deliver;
 mod followers;
 mod mail;
@@ -40,17 +41,18 @@ pub use {
 pub(crate) use {
     codec::MessageCodecs,
     directory::{name_of_request, request_with_name},
-    mail::MailRef,
-    request::{Route, renamed, time_out_again},
+    mail::{MailRef, name_of_recipients},
+    request::Route,
     transit::{HeldLetters, release_lost, take_letters, visit_letters},
 };
 pub(crate) use {
     component::follow,
+    copy::MailCopy,
     deliver::deliver_messages,
     directory::{Directory, MovedRequest},
     followers::{Followers, on_enable_follower},
     mailbag::Mailbag,
-    request::{OpenRequest, add_time_out_handler, set_timed_out, timed_out},
+    request::{OpenRequest, add_time_out_handler},
     sender::Inbox,
     transit::{is_held, on_end_transit},
 };

@@ -1,6 +1,8 @@
 //! The state of the crate, to save it, to move it to another world, and to go back to it.
 
 #[cfg(feature = "serialize")]
+mod letter;
+#[cfg(feature = "serialize")]
 pub mod moving;
 mod part;
 pub mod rollback;

@@ -32,6 +32,9 @@ pub(crate) struct Followers {
     leaving: Option<(Entity, SmallVec<[Topic; 4]>)>,
 }
 
+/// By topic, the number of the follower whose turn it is.
+pub(super) type Turns = HashMap<Topic, u64, NoOpHash>;
+
 /// The followers of one topic. There is at least one.
 #[derive(Default)]
 pub(super) struct Following {
@@ -58,7 +61,8 @@ pub(super) struct Follower {
 }
 
 /// The progress of a message to all followers.
-pub(super) struct Round {
+#[derive(Clone)]
+pub(crate) struct Round {
     /// Followers with a lower number have had their call.
     next: u64,
     /// Followers from this number on started to follow after the round began.
@@ -262,6 +266,29 @@ impl Followers {
                     self.by_topic.remove(&topic);
                 }
             }
+        }
+    }
+
+    /// Returns the entities that a message to all has not reached yet.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn left_in(&self, topic: Topic, round: &Round) -> Vec<Entity> {
+        let following = self.by_topic.get(&topic).into_iter();
+        let left = following.flat_map(|it| it.roster.members(round.next..round.until));
+        left.map(|(_, follower)| follower.entity).collect()
+    }
+
+    /// Returns whose turn it is.
+    pub(super) fn turns(&self) -> Turns {
+        let turns = self.by_topic.iter();
+        turns
+            .map(|(&topic, following)| (topic, following.turn))
+            .collect()
+    }
+
+    /// Sets whose turn it is.
+    pub(super) fn set_turns(&mut self, turns: &Turns) {
+        for (topic, following) in &mut self.by_topic {
+            following.turn = turns.get(topic).copied().unwrap_or(0);
         }
     }
 

@@ -1,14 +1,18 @@
 //! The parts of a message: its recipients, its contents, its topic and its role.
 
+use alloc::{boxed::Box, format, string::String};
 use core::{
-    any::{Any, TypeId},
+    any::{Any, TypeId, type_name},
     hash::{Hash, Hasher},
 };
 
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
 
-use super::request::{ReplyTo, Request};
+use super::{
+    followers::Round,
+    request::{ReplyTo, Request},
+};
 
 /// Selects the entities that receive a message. An `Entity` converts into [`To`](Self::To).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,10 +42,24 @@ impl From<Entity> for Delivery {
     }
 }
 
+/// Returns what an error calls the recipients.
+pub(crate) fn name_of_recipients(to: Option<Delivery>) -> String {
+    match to {
+        Some(Delivery::To(entity)) => format!("entity {entity}"),
+        Some(Delivery::All) => "all followers".into(),
+        Some(Delivery::InTurn) => "one follower in turn".into(),
+        None => "a stable key".into(),
+    }
+}
+
 /// Marks the types that can be sent: every [`Message`], and [`Packet`].
 pub trait Payload: Any + Send + Sync {
     #[doc(hidden)]
     fn topic(&self) -> Topic;
+
+    /// Returns the message and the name of its type.
+    #[doc(hidden)]
+    fn content(&self) -> (&dyn Any, &'static str);
 }
 
 impl<M: Message> Payload for M {
@@ -49,12 +67,47 @@ impl<M: Message> Payload for M {
     fn topic(&self) -> Topic {
         Topic::of::<M>()
     }
+
+    #[inline]
+    fn content(&self) -> (&dyn Any, &'static str) {
+        (self, type_name::<M>())
+    }
 }
 
 impl Payload for Packet {
     #[inline]
     fn topic(&self) -> Topic {
         Topic::Packet(self.id())
+    }
+
+    #[inline]
+    fn content(&self) -> (&dyn Any, &'static str) {
+        (self, type_name::<Self>())
+    }
+}
+
+/// A message of any type that snapshots share with the queue.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<dyn Payload>);
+
+impl Shared {
+    pub(super) fn new(payload: impl Payload) -> Self {
+        if let Some(shared) = (&payload as &dyn Any).downcast_ref::<Self>() {
+            return shared.clone();
+        }
+        // Not `Arc::new`, which can't make an `Arc<dyn ..>` on platforms without atomics.
+        let payload: Box<dyn Payload> = Box::new(payload);
+        Self(payload.into())
+    }
+}
+
+impl Payload for Shared {
+    fn topic(&self) -> Topic {
+        self.0.topic()
+    }
+
+    fn content(&self) -> (&dyn Any, &'static str) {
+        self.0.content()
     }
 }
 
@@ -138,11 +191,12 @@ impl Packet {
 
 /// The recipient of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Recipient {
     Entity(Entity),
     /// The entity that other worlds know by this key. It is looked up on delivery.
     #[cfg_attr(
-        not(feature = "worlds"),
+        not(any(feature = "serialize", feature = "worlds")),
         expect(dead_code, reason = "there is no other world")
     )]
     Key(u64),
@@ -162,9 +216,19 @@ impl From<Delivery> for Recipient {
 }
 
 impl Recipient {
+    /// Returns the recipients, unless they have a key.
+    pub(crate) fn delivery(self) -> Option<Delivery> {
+        match self {
+            Self::Entity(entity) => Some(Delivery::To(entity)),
+            Self::Key(_) => None,
+            Self::All => Some(Delivery::All),
+            Self::InTurn => Some(Delivery::InTurn),
+        }
+    }
+
     /// Returns the entity, or a placeholder if the recipient is another.
     #[inline]
-    pub(super) fn entity(self) -> Entity {
+    pub(crate) fn entity(self) -> Entity {
         match self {
             Self::Entity(entity) => entity,
             _ => Entity::PLACEHOLDER,
@@ -173,7 +237,7 @@ impl Recipient {
 
     /// Returns this entity if the recipient is one, or else the recipient.
     #[inline]
-    pub(super) fn with(self, entity: Entity) -> Self {
+    pub(crate) fn with(self, entity: Entity) -> Self {
         match self {
             Self::Entity(_) => Self::Entity(entity),
             other => other,
@@ -217,9 +281,9 @@ impl Role {
 pub(crate) struct MailRef<'a> {
     pub(crate) to: Recipient,
     pub(crate) role: &'a Role,
-    /// The name of the type.
-    pub(crate) name: &'static str,
-    pub(crate) payload: &'a dyn Any,
+    pub(crate) payload: &'a dyn Payload,
+    /// The progress of the message, if its delivery to all has begun.
+    pub(crate) round: Option<&'a Round>,
 }
 
 #[cfg(any(feature = "serialize", feature = "worlds"))]

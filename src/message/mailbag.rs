@@ -104,23 +104,10 @@ impl Mailbag {
     /// Takes all undelivered messages. The letters that were exported with an entity in transit stay.
     pub(super) fn hand_back(&mut self) -> Vec<Letter> {
         self.release();
-        let mut letters = self.kept.extract_arrived(&|_| true);
+        let mut letters = self.kept.take_arrived();
         let queued = self.queue.extract(&|_, _| Some(Entity::PLACEHOLDER));
         letters.extend(queued.into_iter().filter_map(|(_, letter)| letter));
         letters
-    }
-
-    /// Calls a function with each message, in the order of delivery.
-    pub(super) fn visit<'a>(&'a self, visit: &mut dyn FnMut(MailRef<'a>)) {
-        self.kept.replies.visit(visit);
-        self.queue.visit(visit);
-    }
-
-    /// Throws messages away, except for the exported ones.
-    pub(super) fn discard(&mut self, is_void: &dyn Fn(MailRef) -> bool) {
-        let is_void_letter = |letter: &Letter| letter.get().is_some_and(is_void);
-        self.kept.extract_arrived(&is_void_letter);
-        self.extract(&|_, letter| is_void(letter?).then_some(Entity::PLACEHOLDER));
     }
 
     /// Takes the messages whose recipient a function names, in the order of delivery. A note about the key

@@ -2,22 +2,18 @@
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 use core::{
-    any::{Any, TypeId, type_name},
+    any::{Any, TypeId},
     fmt, mem,
 };
 
-#[cfg(feature = "serialize")]
-use bevy_ecs::entity::EntityHashMap;
 use bevy_ecs::prelude::*;
 use bevy_platform::{cell::SyncCell, collections::HashMap, hash::NoOpHash};
 
-#[cfg(feature = "serialize")]
-use super::request::renamed;
 use super::{
     deliver::Courier,
     followers::{Followers, Following, Round},
-    mail::{Delivery, MailRef, Packet, Payload, Recipient, Role, Topic},
-    request::{ReplyTo, Request},
+    mail::{Delivery, MailRef, Packet, Payload, Recipient, Role, Shared, Topic},
+    request::{ReplyTo, Request, Route},
 };
 use crate::recent_peak::RecentPeak;
 
@@ -83,11 +79,13 @@ trait AnyLane: Any + Send + Sync {
     /// Takes the `nth` waiting message into a lane of its own. The others keep their places until `sweep`.
     fn take(&mut self, nth: usize) -> Box<dyn AnyLane>;
 
+    /// Takes the `nth` waiting message with its entity, to share it. The others keep their places until `sweep`.
+    fn take_shared(&mut self, nth: usize) -> Option<(Entity, Shared)>;
+
     /// Drops the places of messages that do not wait.
     fn sweep(&mut self);
 
     /// Changes the entity of the first message.
-    #[cfg(feature = "serialize")]
     fn readdress(&mut self, to: Entity);
 
     /// Moves all messages of another lane of the same type behind the others.
@@ -116,6 +114,7 @@ trait AnyLane: Any + Send + Sync {
 pub struct Letter {
     to: Recipient,
     role: Role,
+    round: Option<Round>,
     /// A lane with the message.
     lane: Box<dyn AnyLane>,
 }
@@ -124,7 +123,7 @@ impl Letter {
     /// Returns the message, if it has the type `M`.
     #[must_use]
     pub fn message<M: Payload>(&self) -> Option<&M> {
-        self.get()?.payload.downcast_ref()
+        self.get()?.payload.content().0.downcast_ref()
     }
 
     /// Returns the message, if it is a packet.
@@ -136,18 +135,13 @@ impl Letter {
     /// Returns the type name of the message.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        self.get().map_or("", |letter| letter.name)
+        self.get().map_or("", |letter| letter.payload.content().1)
     }
 
     /// Returns the recipients, or `None` if another world sent the message to a key.
     #[must_use]
     pub fn delivery(&self) -> Option<Delivery> {
-        match self.to {
-            Recipient::Entity(entity) => Some(Delivery::To(entity)),
-            Recipient::Key(_) => None,
-            Recipient::All => Some(Delivery::All),
-            Recipient::InTurn => Some(Delivery::InTurn),
-        }
+        self.to.delivery()
     }
 
     /// Returns the request that the message makes or replies to, if any.
@@ -180,25 +174,52 @@ impl fmt::Debug for Letter {
 
 impl Letter {
     pub(crate) fn new<P: Payload>(to: Recipient, payload: P, role: Role) -> Self {
-        let mut lane = Lane::default();
-        lane.messages.push(Some((to.entity(), payload)));
-        let lane = Box::new(lane);
-        Self { to, role, lane }
+        Self {
+            to,
+            role,
+            round: None,
+            lane: Lane::of(to.entity(), payload),
+        }
+    }
+
+    /// Creates a copy of a message that is shared. Entities may have other names by now.
+    pub(super) fn copy(mail: MailRef, name: &dyn Fn(Entity) -> Entity) -> Option<Self> {
+        let shared: &Shared = (mail.payload as &dyn Any).downcast_ref()?;
+        let mut letter = Self::new(mail.to, shared.clone(), mail.role.clone());
+        letter.round = mail.round.cloned();
+        letter.rename(name);
+        Some(letter)
+    }
+
+    /// Lets the message be copied.
+    pub(super) fn share(&mut self) {
+        if let Some((to, payload)) = self.lane.take_shared(0) {
+            self.lane = Lane::of(to, payload);
+        }
     }
 
     pub(crate) fn get(&self) -> Option<MailRef<'_>> {
-        self.lane.get(0, self.to, &self.role)
+        let mail = self.lane.get(0, self.to, &self.role)?;
+        let round = self.round.as_ref();
+        Some(MailRef { round, ..mail })
     }
 
-    /// Changes the names of entities. A request that has no name is over.
-    #[cfg(feature = "serialize")]
-    pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+    /// Changes the names of entities.
+    pub(crate) fn rename(&mut self, name: &dyn Fn(Entity) -> Entity) {
         if let Recipient::Entity(to) = &mut self.to {
-            *to = renamed(*to, names);
+            *to = name(*to);
             self.lane.readdress(*to);
         }
-        if let Role::Reply(request) = &mut self.role {
-            request.rename(names);
+        match &mut self.role {
+            Role::Request(ReplyTo {
+                request,
+                route: Route::Here(asker),
+            }) => {
+                *asker = name(*asker);
+                request.rename(name);
+            }
+            Role::Reply(request) => request.rename(name),
+            Role::Plain | Role::Request(_) => {}
         }
     }
 }
@@ -254,10 +275,53 @@ impl Queue {
     }
 
     /// Adds a letter, after all others.
-    pub(super) fn push_letter(&mut self, Letter { to, role, mut lane }: Letter) {
+    pub(super) fn push_letter(&mut self, letter: Letter) {
+        let Letter {
+            to,
+            role,
+            round,
+            mut lane,
+        } = letter;
         let place = self.place_like(&*lane);
         self.lanes[place].append(&mut *lane);
-        self.push_run(Run::new(place, to, role));
+        let run = Run::new(place, to, role);
+        self.push_run(Run { round, ..run });
+    }
+
+    /// Lets the waiting messages be copied. They keep their order.
+    pub(super) fn share(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        self.close_run();
+        let new = || Lane::<Shared>::default();
+        let shared = self.place(TypeId::of::<Lane<Shared>>(), || Box::new(new()));
+        let mut seen = vec![0; self.lanes.len()];
+        for item in &mut self.items {
+            let Item::Messages(run) = item else {
+                continue;
+            };
+            for _ in 0..run.len {
+                let taken = self.lanes[run.lane].take_shared(seen[run.lane]);
+                seen[run.lane] += 1;
+                if let Some(lane) = of_type::<Shared>(&mut *self.lanes[shared]) {
+                    lane.messages.push(taken);
+                }
+            }
+            run.lane = shared;
+        }
+        self.lanes.iter_mut().for_each(|lane| lane.sweep());
+    }
+
+    /// Returns a copy of the messages, which are shared. Entities may have other names by now.
+    pub(super) fn copy(&self, name: &dyn Fn(Entity) -> Entity) -> Self {
+        let mut copy = Self::default();
+        self.visit(&mut |mail| {
+            if let Some(letter) = Letter::copy(mail, name) {
+                copy.push_letter(letter);
+            }
+        });
+        copy
     }
 
     /// Releases the messages of another queue before all others.
@@ -298,6 +362,7 @@ impl Queue {
         self.len += run.len;
         if let Role::Plain = run.role {
             if let Some(open) = &mut self.open
+                && run.round.is_none()
                 && open.lane == run.lane
                 && open.to.shares_run_with(run.to)
             {
@@ -385,9 +450,12 @@ impl Queue {
             let from = seen[run.lane];
             seen[run.lane] += run.len;
             let lane = &self.lanes[run.lane];
-            let messages =
-                (from..from + run.len).filter_map(|nth| lane.get(nth, run.to, &run.role));
-            messages.for_each(&mut *visit);
+            for nth in from..from + run.len {
+                if let Some(mail) = lane.get(nth, run.to, &run.role) {
+                    let round = run.round.as_ref().filter(|_| nth == from);
+                    visit(MailRef { round, ..mail });
+                }
+            }
         }
     }
 
@@ -411,9 +479,13 @@ impl Queue {
                         if let Some(next) = lane.get(nth, run.to, &run.role)
                             && let Some(entity) = member(next.to, Some(next))
                         {
-                            let to = next.to;
-                            let (role, lane) = (run.role.clone(), lane.take(nth));
-                            taken.push((entity, Some(Letter { to, role, lane })));
+                            let letter = Letter {
+                                to: next.to,
+                                role: run.role.clone(),
+                                round: run.round.take_if(|_| nth == from),
+                                lane: lane.take(nth),
+                            };
+                            taken.push((entity, Some(letter)));
                             run.len -= 1;
                             self.len -= 1;
                         }
@@ -480,6 +552,13 @@ impl<P> Default for Lane<P> {
 }
 
 impl<P: Payload> Lane<P> {
+    /// Creates a lane with one message.
+    fn of(entity: Entity, payload: P) -> Box<dyn AnyLane> {
+        let mut lane = Self::default();
+        lane.messages.push(Some((entity, payload)));
+        Box::new(lane)
+    }
+
     /// Delivers messages of one topic to one entity each, until a callback issues commands or none is left.
     fn deliver_each(
         &mut self,
@@ -502,8 +581,11 @@ impl<P: Payload> Lane<P> {
             let to = *to;
             let following = following.as_deref_mut();
             let kept_for = match is_plain {
-                true => courier.call_entity(following, to, payload, &run.role),
-                false => courier.call(following, run.to.with(to), payload, &run.role),
+                true => courier.call_entity(following, to, payload.content().0, &run.role),
+                false => {
+                    let message = payload.content().0;
+                    courier.call(following, run.to.with(to), message, &run.role)
+                }
             };
             if let Some(entity) = kept_for
                 && let Some((_, payload)) = message.take()
@@ -529,8 +611,8 @@ impl<P: Payload> AnyLane for Lane<P> {
         Some(MailRef {
             to: to.with(*entity),
             role,
-            name: type_name::<P>(),
             payload,
+            round: None,
         })
     }
 
@@ -541,12 +623,16 @@ impl<P: Payload> AnyLane for Lane<P> {
         Box::new(lane)
     }
 
+    fn take_shared(&mut self, nth: usize) -> Option<(Entity, Shared)> {
+        let (entity, payload) = self.messages.get_mut(self.next + nth)?.take()?;
+        Some((entity, Shared::new(payload)))
+    }
+
     fn sweep(&mut self) {
         self.messages.drain(..mem::take(&mut self.next));
         self.messages.retain(Option::is_some);
     }
 
-    #[cfg(feature = "serialize")]
     fn readdress(&mut self, to: Entity) {
         if let Some(Some((entity, _))) = self.messages.first_mut() {
             *entity = to;
@@ -583,7 +669,13 @@ impl<P: Payload> AnyLane for Lane<P> {
             let topic = payload.topic();
             let following = followers.of(topic);
             if run.to == Recipient::All {
-                if !courier.call_all(following, until, &mut run.round, payload, &run.role) {
+                if !courier.call_all(
+                    following,
+                    until,
+                    &mut run.round,
+                    payload.content().0,
+                    &run.role,
+                ) {
                     break;
                 }
                 run.len -= 1;

@@ -1,15 +1,12 @@
 //! Requests: making them, replying, and completing them without a reply.
 
 use alloc::borrow::Cow;
-use alloc::vec::Vec;
 use core::{
     any::{Any, type_name},
     fmt,
 };
 
-#[cfg(feature = "serialize")]
-use bevy_ecs::entity::EntityHashMap;
-use bevy_ecs::{entity::EntityHashSet, prelude::*};
+use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
@@ -19,11 +16,8 @@ use thiserror::Error;
 use super::send::send_urgently;
 use super::{
     component::MessageContext,
-    mail::{MailRef, Packet, Payload, Recipient, Role},
-    mailbag::Mailbag,
-    queue::Letter,
+    mail::{Packet, Payload, Recipient, Role},
     send::send_anyway,
-    transit::visit_letters,
 };
 use crate::{
     owner::OwnedBy,
@@ -75,18 +69,11 @@ impl Request {
     }
 
     /// Changes the name of the entity of a request that was made in this world.
-    #[cfg(feature = "serialize")]
-    pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+    pub(crate) fn rename(&mut self, name: &dyn Fn(Entity) -> Entity) {
         if let Some(entity) = self.entity() {
-            *self = Self::here(renamed(entity, names));
+            *self = Self::here(name(entity));
         }
     }
-}
-
-/// Returns the other name of an entity, or one that no entity has.
-#[cfg(feature = "serialize")]
-pub(crate) fn renamed(entity: Entity, names: &EntityHashMap<Entity>) -> Entity {
-    names.get(&entity).copied().unwrap_or(Entity::PLACEHOLDER)
 }
 
 /// Where to send the reply to a request. Store it to reply later.
@@ -172,7 +159,7 @@ pub(crate) struct RemoteAsker {
 pub(crate) type PostReply = fn(&mut World, &RemoteAsker, Packet);
 
 impl ReplyTo {
-    pub(super) fn here(asker: Entity, request: Request) -> Self {
+    pub(crate) fn here(asker: Entity, request: Request) -> Self {
         let route = Route::Here(asker);
         Self { request, route }
     }
@@ -405,57 +392,4 @@ pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
 fn as_packet<P: Payload>(reply: &P) -> Result<&Packet, ReplyError> {
     let packet = (reply as &dyn Any).downcast_ref();
     packet.ok_or(ReplyError::NotAPacket(type_name::<P>()))
-}
-
-/// Returns the request that has timed out, if a letter says so.
-fn timed_out_by(letter: MailRef) -> Option<Entity> {
-    match (letter.role, letter.payload.downcast_ref()) {
-        (Role::Reply(request), Some(NoAnswer::TimedOut)) => request.entity(),
-        _ => None,
-    }
-}
-
-/// Returns the requests that have timed out, although their asking entities do not know yet. In the
-/// order of delivery.
-pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
-    let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
-    let mut add = |letter: MailRef| {
-        // A periodic timer may have fired again.
-        requests.extend(timed_out_by(letter).filter(|&request| seen.insert(request)));
-    };
-    let mailbag = world.get_resource::<Mailbag>();
-    let held = mailbag.into_iter().flat_map(|it| it.kept.in_transit());
-    let mut held: Vec<_> = held.collect();
-    held.sort_unstable_by_key(|&(root, _)| root);
-    let held = held.into_iter().flat_map(|(_, held)| held.letters());
-    held.filter_map(Letter::get).for_each(&mut add);
-    visit_letters(world, &|_| true, |_, letter| add(letter));
-    requests
-}
-
-/// Lets the asking entities of these requests get [`NoAnswer`], and no others. A request may have another
-/// name by now.
-pub(crate) fn set_timed_out(
-    world: &mut World,
-    requests: &[Entity],
-    latest: impl Fn(Entity) -> Entity,
-) {
-    let on_way: EntityHashSet = timed_out(world).into_iter().map(&latest).collect();
-    let requests = || requests.iter().map(|&request| latest(request));
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        let kept: EntityHashSet = requests().collect();
-        mailbag.discard(&|letter| {
-            timed_out_by(letter).is_some_and(|request| !kept.contains(&latest(request)))
-        });
-    }
-    for request in requests().filter(|request| !on_way.contains(request)) {
-        time_out_again(world, request);
-    }
-}
-
-/// Sends [`NoAnswer`] again for a request that has timed out.
-pub(crate) fn time_out_again(world: &mut World, request: Entity) {
-    if world.get::<OpenRequest>(request).is_some() {
-        time_out(world, request);
-    }
 }

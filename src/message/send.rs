@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::{codec::MessageCodecs, transit::entities_with_mail};
 use super::{
     deliver::close_inbox,
-    mail::{Delivery, Payload, Recipient, Role},
+    mail::{Delivery, Payload, Recipient, Role, name_of_recipients},
     mailbag::Mailbag,
     queue::{Letter, Queue},
     request::{ReplyTo, Request, open, reply},
@@ -195,10 +195,10 @@ those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in tr
     #[cfg(feature = "serialize")]
     fn entities_with_mail(&self) -> Vec<Entity>;
 
-    /// Registers how messages of the type `M` become bytes and back, so that they can move with the
-    /// entity for which they wait.
+    /// Registers how messages of the type `M` become bytes and back, so that those on their way can be
+    /// [saved](crate::save), or move with the entity for which they wait.
     ///
-    /// Register the same name in all worlds between which entities move. [Packets](super::Packet) and
+    /// Register the same name in all worlds that load them or between which entities move. [Packets](super::Packet) and
     /// [`NoAnswer`](super::NoAnswer) need no codec. An `Entity` in a message keeps its id, which means
     /// nothing in another world.
     ///
@@ -499,11 +499,7 @@ pub(super) fn send_or_report<P: Payload>(
     if try_send(world, to, payload, role).is_ok() {
         return Ok(());
     }
-    let to = match to {
-        Delivery::To(entity) => format!("entity {entity}"),
-        Delivery::All => "all followers".into(),
-        Delivery::InTurn => "one follower in turn".into(),
-    };
+    let to = name_of_recipients(Some(to));
     let message = type_name::<P>();
     let capacity = world
         .get_resource()

@@ -287,7 +287,7 @@ impl Inbox {
     }
 
     /// Moves all items that have arrived in a world into its mailbag, if it has one.
-    pub(super) fn move_to_mailbag(world: &mut World) {
+    pub(crate) fn move_to_mailbag(world: &mut World) {
         if !world.contains_resource::<Mailbag>() {
             return;
         }

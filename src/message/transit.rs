@@ -69,16 +69,26 @@ impl Kept {
         Some(out)
     }
 
-    /// Removes letters that have arrived for entities in transit.
-    pub(super) fn extract_arrived(&mut self, is_taken: &dyn Fn(&Letter) -> bool) -> Vec<Letter> {
+    /// Lets the letters be copied.
+    pub(super) fn share(&mut self) {
+        self.replies.share();
+        for held in self.transit.values_mut() {
+            let arrived = held.arrived.iter_mut().map(|(_, letter)| letter);
+            let others = held.exported.iter_mut().chain(&mut held.late);
+            others.chain(arrived).for_each(Letter::share);
+        }
+    }
+
+    /// Removes the letters that have arrived for entities in transit.
+    pub(super) fn take_arrived(&mut self) -> Vec<Letter> {
         let held = self.transit.values_mut();
-        let taken = held.flat_map(|held| held.arrived.extract_if(.., |(_, it)| is_taken(it)));
+        let taken = held.flat_map(|held| held.arrived.drain(..));
         let taken: Vec<Letter> = taken.map(|(_, letter)| letter).collect();
         self.letters -= taken.len();
         taken
     }
 
-    fn insert(&mut self, root: Entity, held: HeldLetters) -> Option<HeldLetters> {
+    pub(super) fn insert(&mut self, root: Entity, held: HeldLetters) -> Option<HeldLetters> {
         let before = self.remove(root);
         self.letters += held.len();
         self.transit.insert(root, held);
@@ -87,7 +97,7 @@ impl Kept {
         before
     }
 
-    fn remove(&mut self, root: Entity) -> Option<HeldLetters> {
+    pub(super) fn remove(&mut self, root: Entity) -> Option<HeldLetters> {
         let held = self.transit.remove(&root)?;
         self.letters -= held.len();
         Some(held)
@@ -134,8 +144,24 @@ impl HeldLetters {
         self.before_late.is_some()
     }
 
+    /// Returns a copy of letters that are shared. Entities may have other names by now.
+    pub(super) fn copy(&self, name: &dyn Fn(Entity) -> Entity) -> Self {
+        let copy = |letter: &Letter| Letter::copy(letter.get()?, name);
+        let names = self.names.iter().map(|(&first, &now)| (first, name(now)));
+        let arrived = self.arrived.iter();
+        Self {
+            before_late: self.before_late,
+            names: names.collect(),
+            exported: self.exported.iter().filter_map(copy).collect(),
+            late: self.late.iter().filter_map(copy).collect(),
+            arrived: arrived
+                .filter_map(|(to, letter)| Some((name(*to), copy(letter)?)))
+                .collect(),
+        }
+    }
+
     /// Returns all letters, in the order of delivery.
-    fn into_queue(mut self) -> Queue {
+    pub(super) fn into_queue(mut self) -> Queue {
         let before_late = self.before_late.unwrap_or(0).min(self.arrived.len());
         let after = self.arrived.split_off(before_late).into_iter();
         let before = self.arrived.into_iter().map(|(_, letter)| letter);
@@ -222,29 +248,34 @@ impl HeldLetters {
     }
 }
 
-/// Calls a function with each letter to these entities that waits for its delivery, in order.
-pub(crate) fn visit_letters(
-    world: &World,
-    is_member: &dyn Fn(Entity) -> bool,
-    mut visit: impl FnMut(Entity, MailRef),
-) {
+/// Calls a function with each letter on its way, and the entity to which it goes, if it goes to one. The
+/// letters to entities in transit are where they would be if their moves had ended.
+pub(crate) fn visit_letters(world: &World, mut visit: impl FnMut(Option<Entity>, MailRef)) {
     let (Some(mailbag), Some(directory)) = (
         world.get_resource::<Mailbag>(),
         world.get_resource::<Directory>(),
     ) else {
         return;
     };
-    mailbag.visit(&mut |letter| {
-        if let Some(to) = recipient(letter.to, directory).filter(|&to| is_member(to)) {
-            visit(to, letter);
-        }
-    });
+    let mut visit = |letter: MailRef| visit(recipient(letter.to, directory), letter);
+    mailbag.kept.replies.visit(&mut visit);
+    let mut held: Vec<_> = mailbag.kept.in_transit().collect();
+    held.sort_unstable_by_key(|&(root, _)| root);
+    let held = held.into_iter().flat_map(|(_, held)| held.letters());
+    held.filter_map(Letter::get).for_each(&mut visit);
+    mailbag.queue.visit(&mut visit);
 }
 
 /// Returns the entities for which letters wait, sorted.
 pub(crate) fn entities_with_mail(world: &World) -> Vec<Entity> {
     let mut entities = Vec::new();
-    visit_letters(world, &|_| true, |to, _| entities.push(to));
+    if let Some(mailbag) = world.get_resource::<Mailbag>()
+        && let Some(directory) = world.get_resource::<Directory>()
+    {
+        let mut visit = |letter: MailRef| entities.extend(recipient(letter.to, directory));
+        mailbag.kept.replies.visit(&mut visit);
+        mailbag.queue.visit(&mut visit);
+    }
     entities.sort_unstable();
     entities.dedup();
     entities

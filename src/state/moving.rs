@@ -63,7 +63,7 @@ went to the other world come between those before and after."
 //! store the exported data and the last call that succeeded.
 //! [`copy_entities`](crate::moving::MoveWorldExt::copy_entities) returns the same data of entities that do not move,
 //! to store it in every frame. A world that is saved during a move is
-//! saved as if the entity were not in transit, and without the held mail.
+//! saved as if the entity were not in transit, with the held mail.
 //!
 //! # Examples
 //!
@@ -136,7 +136,6 @@ mod error;
 mod export;
 mod ext;
 mod import;
-mod letter;
 mod names;
 
 use alloc::vec::Vec;
@@ -146,6 +145,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Versioned,
+    letter::LetterData,
     save::{SavedTimers, check_alone},
 };
 use end::{commit_entity, forget_entity};
@@ -153,9 +153,8 @@ pub use error::MoveError;
 use export::{copy_entities, export_entity};
 pub use ext::MoveWorldExt;
 use import::import_entity;
-use letter::LetterData;
 
-pub use letter::{UnmovableMail, UnmovableReason};
+pub use super::letter::{UnsavableMail, UnsavableReason};
 
 pub use crate::{clock::TimePassed, transit::InTransit};
 
@@ -183,7 +182,6 @@ pub struct HeldMail(Versioned<Vec<LetterData>>);
 struct Content {
     entity: Entity,
     timers: SavedTimers,
-    mail: Vec<LetterData>,
     /// The keys by which other worlds know the entities.
     keys: Vec<(Entity, u64)>,
     requests: Vec<RequestName>,

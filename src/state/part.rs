@@ -47,10 +47,6 @@ macro_rules! parts {
             /// A condition holds the clock of the entity, or the clock of its timer.
             #[cfg(feature = "serialize")]
             Held,
-            /// The request has timed out, and this many others did before it. The asking entity does not
-            /// know yet.
-            #[cfg(feature = "serialize")]
-            TimedOut(u32),
             // Formats that count the variants need these to be the last.
             $(#[cfg_attr(feature = "serialize", serde(skip))] $unsaved($unsaved),)*
         }
@@ -132,7 +128,6 @@ macro_rules! parts {
                     $(Self::$list(_) => stringify!($list),)*
                     Self::CooldownNow(_) => "CooldownNow",
                     Self::Held => "Held",
-                    Self::TimedOut(_) => "TimedOut",
                 }
             }
 
@@ -145,7 +140,7 @@ macro_rules! parts {
                     $(Self::$mark => Kind::$mark,)*
                     $(Self::$list(_) => Kind::$list,)*
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::Held | Self::TimedOut(_) => return None,
+                    Self::CooldownNow(_) | Self::Held => return None,
                 })
             }
 
@@ -159,7 +154,7 @@ macro_rules! parts {
                     $(Self::$mark => _ = entity.insert($mark),)*
                     $(Self::$list(_) => {})*
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::Held | Self::TimedOut(_) => {}
+                    Self::CooldownNow(_) | Self::Held => {}
                 }
             }
 

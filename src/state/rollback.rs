@@ -1,24 +1,26 @@
-//! Going back to an earlier state of all timers, for rollback netcode.
+//! Going back to an earlier state of all timers and messages, for rollback netcode.
 //!
 //! [`snapshot_timers`](crate::rollback::RollbackWorldExt::snapshot_timers) remembers the state of this crate, and
 //! [`restore_timers`](crate::rollback::RollbackWorldExt::restore_timers) goes back to it. Both take time in proportion
-//! to what has changed and to the number of clocks, cooldowns and [`OnClock`](crate::OnClock)s, not to the number
-//! of timers. While a snapshot exists, the world notes the earlier state of everything that changes.
+//! to what has changed and to the number of clocks, cooldowns, [`OnClock`](crate::OnClock)s and messages on their
+//! way, not to the number of timers. While a snapshot exists, the world notes the earlier state of everything that changes.
 //!
 //! A game that restores a snapshot and plays the same inputs again gets the same firings: with the same
 //! deadlines and counts, in the same order, also among equal deadlines, and with the same random
-//! numbers.
+//! numbers. It also gets the same messages: a restore throws away all that are on their way, and sends those again
+//! that were on their way at the snapshot. They need neither `Clone` nor a codec.
 //!
 //! | restored | not restored |
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
-//! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
+//! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
-//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way, except for [`NoAnswer`](crate::message::NoAnswer) |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys |
+//! | messages on their way, and whose turn it is | what other threads have sent since the last frame: it stays. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
 #![cfg_attr(
     feature = "serialize",
-    doc = "| entities before their export, as [not in transit](crate::moving::InTransit) | held mail, and entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity) |"
+    doc = "| entities before their export, as [not in transit](crate::moving::InTransit), and mail that is held during a move | entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity) |"
 )]
 //!
 //! Copy Bevy's times with each snapshot: `Time<Virtual>`, `Time<Fixed>`, and, if timers run on
@@ -90,7 +92,7 @@ use bevy_platform::sync::Arc;
 
 use crate::{
     clock::{ClockTable, ClocksCopy, put_clocks_back},
-    message::{is_held, set_timed_out, timed_out},
+    message::{MailCopy, is_held},
     timer::{KeyTable, QueuesMark, RunDepth, TimerQueues, forget_written},
     transit::InTransit,
 };
@@ -119,8 +121,7 @@ pub struct TimerSnapshot {
     clocks: ClocksCopy,
     /// The entities that existed, and whose timers had finished.
     finished: Vec<Entity>,
-    /// The requests whose `NoAnswer` was on its way.
-    timed_out: Vec<Entity>,
+    mail: MailCopy,
 }
 
 /// Takes a snapshot: begins a period of the log, and copies everything that has no journal.
@@ -142,7 +143,7 @@ fn snapshot_timers(world: &mut World) -> TimerSnapshot {
         queues: world.resource::<TimerQueues>().mark(),
         clocks,
         finished: finished(world).collect(),
-        timed_out: timed_out(world),
+        mail: MailCopy::of(world),
         // Whatever is spawned from now on has a later tick.
         tick: world.increment_change_tick(),
     }
@@ -193,7 +194,9 @@ fn restore_timers(
         });
     });
     name_requests(world, &names);
-    set_timed_out(world, &snapshot.timed_out, |request| names.latest(request));
+    snapshot
+        .mail
+        .put_back(world, &|entity| names.latest(entity));
     for (earlier, latest) in names.iter() {
         if world.entities().contains_spawned(latest) {
             entities.insert(earlier, latest);

@@ -1,23 +1,37 @@
-//! Saving timers as data, and loading them.
+//! Saving timers and messages on their way as data, and loading them.
 //!
 //! The state of a timer lives in a queue, where serde and reflection do not see it. There are two ways
 //! to save it:
 //!
 //! - [`save_timers`](crate::save::SaveWorldExt::save_timers) saves all timers of a world, and
-//!   [`save_entity`](crate::save::SaveWorldExt::save_entity) an entity and everything it owns. The result is
-//!   [`SavedTimers`], which serde writes in any format. Use this if your game saves its own components
-//!   itself.
+//!   [`save_entity`](crate::save::SaveWorldExt::save_entity) an entity and everything it owns, both with the
+//!   messages on their way. The result is [`SavedTimers`], which serde writes in any format. Use this if your
+//!   game saves its own components itself.
 //! - [`write_timer_states`](crate::save::SaveWorldExt::write_timer_states) writes the states out, so that the
 //!   components can be serialized: by serde, by reflection, or as a `DynamicWorld` of
 //!   `bevy_world_serialization`. Use this if a scene holds all your components. The scene also holds
 //!   the built-in clocks. Leave Bevy's `Time` resources out of it: they belong to the app that loads
-//!   the scene.
+//!   the scene. Messages are not part of it.
 //!
 //! A loaded world fires exactly as the saved one would have: in the same order, also among equal
 //! deadlines, with the same counts, fractions and random numbers. Deadlines and
 //! [`Cooldown`](crate::Cooldown)s keep their remaining time. A clock that has no parent, because it lost
-//! it or still waits for it, is loaded without one. A request that has timed out, but whose
-//! [`NoAnswer`](crate::message::NoAnswer) has not arrived yet, gets it after loading.
+//! it or still waits for it, is loaded without one.
+//!
+//! # Messages
+//!
+//! A message is on its way from the call that sends it until its delivery. Loaded messages are delivered in
+//! the order of sending, after those that the world has already. Their recipients are the loaded entities, the
+//! followers that the loaded world has at the delivery, or the entity that has the stable key then. A request
+//! between two saved entities completes exactly once: with the reply, which may be on its way, or with
+//! [`NoAnswer`](crate::message::NoAnswer).
+//!
+//! Register a [codec](crate::message::MessageWorldExt::add_message_codec) for each type, under the same name in
+//! each app. [Packets](crate::message::Packet) and `NoAnswer` need none. A message to all that some followers
+//! have got, because you save in a callback, goes to each of the others. Insert the
+//! [`MessageComponent`](crate::message::MessageComponent)s before the first frame after loading.
+//!
+//! # When to save
 //!
 //! Save between frames, in `Update`, or later in a frame. If you save in `First` or `PreUpdate`, the
 //! fixed schedule has not caught up with the game clock, and the loaded world never catches up on that
@@ -34,7 +48,7 @@
 //! | a [`Timer`](crate::Timer) that [`timer_fired`](crate::conditions::timer_fired) reads | the interval of the conditions [`every`](crate::conditions::every) and [`every_on`](crate::conditions::every_on), which starts over |
 //! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, including a [`TimerKey`](crate::TimerKey) and a `Cooldown` inside a component, and [`TimerStatus`](crate::timer::TimerStatus) |
 //! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
-//! | open requests | messages, [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
+//! | open requests, and [messages](#messages) on their way with their senders and recipients | messages without a codec: to save one is an error. Functions from [`MessageSender::run`](crate::message::MessageSender::run), Bevy's `Messages`, whose turn it is, [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
 
 mod check;
 mod collect;
@@ -52,6 +66,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Versioned,
+    letter::LetterData,
     part::{MapEach, Part},
 };
 use crate::{
@@ -65,14 +80,15 @@ pub(super) use check::{check_alone, check_saved};
 pub(super) use collect::{dependents, save_entities};
 use collect::{save_all, save_entity, save_timers};
 pub(super) use error::list;
-pub use error::{LoadError, SaveError, Unsavable};
+pub use error::{LoadError, SaveError, Unsavable, UnsavableTimer};
 pub use ext::SaveWorldExt;
 pub(super) use load::load_checked;
 pub(crate) use load::load_timers;
 
+pub use super::letter::{UnsavableMail, UnsavableReason};
 pub use crate::timer::Finished;
 
-/// The timers of a world, or of an entity and everything it owns, as data.
+/// The timers of a world, or of an entity and everything it owns, and the messages on their way, as data.
 ///
 /// [`SaveWorldExt::load_timers`] loads them. The serialized form
 /// begins with its version. A version that this release does not know is an error.
@@ -126,6 +142,9 @@ pub struct SavedTimers(Versioned<Content>);
 struct Content {
     /// The state that belongs to no entity, if all timers of the world were saved.
     world: Option<SavedWorld>,
+    /// The messages on their way, in the order of delivery.
+    #[serde(default)]
+    mail: Vec<LetterData>,
     entities: Vec<SavedEntity>,
 }
 
@@ -207,7 +226,6 @@ impl Part {
                 | Self::Finished(_)
                 | Self::OpenRequest
                 | Self::CrateTimer(_)
-                | Self::TimedOut(_)
         )
     }
 }
@@ -216,6 +234,15 @@ impl SavedTimers {
     /// Returns the entities that were saved, as they were called in the saved world.
     pub fn entities(&self) -> impl Iterator<Item = Entity> {
         self.0.entities.iter().map(|saved| saved.entity)
+    }
+
+    /// Returns the messages that were on their way.
+    pub(super) fn mail(&self) -> &[LetterData] {
+        &self.0.mail
+    }
+
+    pub(super) fn set_mail(&mut self, mail: Vec<LetterData>) {
+        self.0.mail = mail;
     }
 
     /// Lets time pass on the clocks of all timers that are neither paused, nor on a saved clock or one that a

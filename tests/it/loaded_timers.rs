@@ -434,7 +434,7 @@ fn a_request_without_a_time_out_stays_open_after_loading() {
         .entity(me)
         .ask(asked, Question, Timer::after(ms(20)));
     let request = request.entity().expect("it was made here");
-    app.world_mut().flush();
+    advance_ms(&mut app, 0);
     app.world_mut().entity_mut(request).remove::<Timer>();
     let saved = app.world_mut().save_timers().expect("a request is data");
     let (mut app, me_there, asked_there) = question_app();

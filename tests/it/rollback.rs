@@ -1,6 +1,7 @@
 //! Games that roll back fire exactly as games that never did.
 
 mod crowd;
+mod mail;
 mod rewind;
 mod rules;
 

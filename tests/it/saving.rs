@@ -3,6 +3,7 @@
 mod check;
 mod errors;
 pub(crate) mod game;
+mod mail;
 mod order;
 pub(crate) mod script;
 

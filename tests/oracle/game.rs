@@ -112,6 +112,7 @@ impl Game {
             record: Arc::default(),
         };
         install(&mut app, &shared);
+        handlers::add_codecs(app.world_mut());
         for clock in [
             ClockId::Real,
             ClockId::Virtual,
@@ -268,5 +269,4 @@ fn install(app: &mut App, shared: &Shared) {
     }
     let world = app.world_mut();
     world.add_timer_handler(handlers::NAME, handlers::named);
-    handlers::add_codecs(world);
 }

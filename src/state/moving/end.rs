@@ -4,15 +4,14 @@ use alloc::vec::Vec;
 
 use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
-use super::{
-    HeldMail, LetterData, MoveError,
-    export::{all_or_error, inverted},
-    import::letters,
-    letter::letter_to_data,
-};
+use super::{HeldMail, MoveError, export::inverted};
 use crate::{
-    message::{HeldLetters, release_lost},
-    state::{Versioned, save::dependents},
+    message::{HeldLetters, MailRef, Recipient, release_lost},
+    state::{
+        Versioned,
+        letter::{LetterData, MailData, letters, name_in, rename_all},
+        save::dependents,
+    },
     timer::forget_timers,
     transit::InTransit,
 };
@@ -48,15 +47,13 @@ pub(crate) fn commit_entity(
     let held = HeldLetters::of(world, entity);
     let is_at_old_end = held.is_some_and(HeldLetters::is_at_old_end);
     let names = held.map(|held| held.names.clone()).unwrap_or_default();
-    for to in late.iter().map(LetterData::to) {
-        if !names.contains_key(&to) {
-            return Err(MoveError::UnknownEntity(to));
+    for entity in late.iter().flat_map(LetterData::entities) {
+        if !names.contains_key(&entity) {
+            return Err(MoveError::UnknownEntity(entity));
         }
     }
     let mut late = letters(world, late)?;
-    for letter in &mut late {
-        letter.rename(&names);
-    }
+    rename_all(&mut late, &names);
     // The late mail may come between mail that waits here. At the new end, it comes before all of that, which
     // keeps its place among the messages to others.
     if is_at_old_end && !late.is_empty() {
@@ -87,11 +84,11 @@ fn held_mail(world: &World, root: Entity) -> Result<HeldMail, MoveError> {
     };
     let names = inverted(&held.names);
     let meant = held.arrived.iter().filter(|(to, _)| names.contains_key(to));
-    let meant = meant.filter_map(|(to, letter)| Some((to, letter.get()?)));
-    let mail = meant.map(|(to, letter)| {
-        let mut letter = letter_to_data(world, *to, letter)?;
-        letter.rename(&names);
-        Ok(letter)
-    });
-    Ok(HeldMail(Versioned::V1(all_or_error(mail)?)))
+    let mut mail = MailData::default();
+    for (to, letter) in meant.filter_map(|(to, letter)| Some((*to, letter.get()?))) {
+        let to = Recipient::Entity(to);
+        mail.add(world, MailRef { to, ..letter }, &name_in(&names));
+    }
+    let mail = mail.all_or_error().map_err(MoveError::Mail)?;
+    Ok(HeldMail(Versioned::V1(mail)))
 }

@@ -1,11 +1,11 @@
 //! The errors of a move.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use bevy_ecs::prelude::*;
 use thiserror::Error;
 
-use super::UnmovableMail;
+use super::UnsavableMail;
 use crate::state::save::{LoadError, SaveError, list};
 
 /// The error for a step of a move that is not possible. The world stays as it was.
@@ -33,8 +33,8 @@ pub enum MoveError {
     Timers(SaveError),
     /// Some messages are not data. There is at least one.
     #[error("{}", list(.0))]
-    Mail(Vec<UnmovableMail>),
-    /// The timers can't be loaded.
+    Mail(Vec<UnsavableMail>),
+    /// The timers or the mail can't be loaded.
     #[error("{0}")]
     Load(LoadError),
     /// The data refers to this entity, which it does not contain.
@@ -50,17 +50,6 @@ pub enum MoveError {
          name: export the entity again"
     )]
     InvalidRequest(Entity),
-    /// No codec is registered under this name.
-    #[error("no message codec is registered as {0:?}: call `add_message_codec` at start-up")]
-    NoCodec(String),
-    /// A codec returned an error for a message.
-    #[error("the message codec {name:?} returned an error: {error}")]
-    Decode {
-        /// The name of the codec.
-        name: String,
-        /// The error.
-        error: String,
-    },
     /// Another entity of this world or of the data has the stable key of an entity.
     #[error("entity {entity} has the stable key {key}: despawn it, or map the moved entity to it")]
     KeyInUse {
@@ -69,9 +58,6 @@ pub enum MoveError {
         /// The entity that has it.
         entity: Entity,
     },
-    /// The mail contains a request from another world, and the feature `worlds` is off.
-    #[error("the mail contains a request from another world: turn the feature `worlds` on")]
-    NoWorlds,
 }
 
 impl From<LoadError> for MoveError {

@@ -7,16 +7,11 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{
-    Content, LetterData, MoveError, MovedEntity, UnmovableMail, letter::letter_to_data, names,
-};
+use super::{Content, MoveError, MovedEntity, names};
 use crate::{
     clock::ClockTable,
-    message::{HeldLetters, release_lost, take_letters, visit_letters},
-    state::{
-        Versioned,
-        save::{SaveError, SavedTimers, save_entities},
-    },
+    message::{HeldLetters, release_lost, take_letters},
+    state::{Versioned, letter::mail_of, save::save_entities},
     timer::RunDepth,
     transit::InTransit,
 };
@@ -48,20 +43,20 @@ pub(crate) fn copy_entities(
     release_lost(world);
     let saved = save_entities(world, entities);
     names::name_this_world(world);
-    let mail = mail_of(world, &saved);
+    let mail = mail_of(world, &saved, &|_| Entity::PLACEHOLDER);
     let copies = entities.iter().zip(saved).zip(mail);
     let copies = copies.map(|((&entity, saved), mail)| {
-        let timers = saved?;
+        let mut timers = saved?;
         let members: Vec<Entity> = timers.entities().collect();
         for &member in &members {
             if world.get::<InTransit>(member).is_some() {
                 return Err(MoveError::InTransit(member));
             }
         }
+        timers.set_mail(mail.all_or_error().map_err(MoveError::Mail)?);
         Ok(MovedEntity(Versioned::V1(Content {
             entity,
             timers,
-            mail: all_or_error(mail)?,
             keys: names::keys(world, &members),
             requests: names::requests(world, &members),
         })))
@@ -77,28 +72,6 @@ fn impossible(world: &World) -> Option<MoveError> {
     RunDepth::is_active(world).then_some(MoveError::Running)
 }
 
-/// Returns the letters that wait for each of some entities, as data. Goes through the letters of a world
-/// once.
-fn mail_of(
-    world: &World,
-    saved: &[Result<SavedTimers, SaveError>],
-) -> Vec<Vec<Result<LetterData, UnmovableMail>>> {
-    let mut owners = EntityHashMap::<Vec<usize>>::default();
-    for (nth, saved) in saved.iter().enumerate() {
-        for member in saved.iter().flat_map(SavedTimers::entities) {
-            owners.entry(member).or_default().push(nth);
-        }
-    }
-    let mut mail: Vec<_> = saved.iter().map(|_| Vec::new()).collect();
-    let is_member = |entity| owners.contains_key(&entity);
-    visit_letters(world, &is_member, |to, letter| {
-        for &nth in owners.get(&to).into_iter().flatten() {
-            mail[nth].push(letter_to_data(world, to, letter));
-        }
-    });
-    mail
-}
-
 /// Marks entities as being in transit.
 pub(super) fn hold(world: &mut World, root: Entity, members: impl IntoIterator<Item = Entity>) {
     for member in members {
@@ -107,23 +80,6 @@ pub(super) fn hold(world: &mut World, root: Entity, members: impl IntoIterator<I
         }
     }
     world.flush();
-}
-
-/// Returns the letters as data, or an error that lists all that are not.
-pub(super) fn all_or_error(
-    letters: impl IntoIterator<Item = Result<LetterData, UnmovableMail>>,
-) -> Result<Vec<LetterData>, MoveError> {
-    let (mut mail, mut unmovable) = (Vec::new(), Vec::new());
-    for letter in letters {
-        match letter {
-            Ok(letter) => mail.push(letter),
-            Err(error) => unmovable.push(error),
-        }
-    }
-    match unmovable.is_empty() {
-        true => Ok(mail),
-        false => Err(MoveError::Mail(unmovable)),
-    }
 }
 
 /// Returns the entities of a map by their other names.

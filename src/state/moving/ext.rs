@@ -25,8 +25,8 @@ pub trait MoveWorldExt {
     /// does not exist or is in transit, if one of its timers has a closure, or if a message that waits
     /// for it is neither a [`Packet`](crate::message::Packet) nor has a
     /// [codec](crate::message::MessageWorldExt::add_message_codec). A request that waits for it must be a
-    /// packet, and a reply must be able to reach the asking entity from another world. Also fails in a timer
-    /// handler.
+    /// packet, and a reply must be able to reach the asking entity from another world, unless that entity moves
+    /// along. Also fails in a timer handler.
     ///
     /// # Time complexity
     ///

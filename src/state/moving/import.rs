@@ -6,12 +6,13 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Content, LetterData, MoveError, MovedEntity, export::hold, names};
+use super::{Content, MoveError, MovedEntity, export::hold, names};
 use crate::{
     clock::{ClockId, ClockTable, TimePassed, take_settings},
-    message::{HeldLetters, Letter},
+    message::HeldLetters,
     state::{
         Versioned,
+        letter::{letters, rename_all},
         save::{SavedTimers, check_saved, load_checked},
     },
     transit::InTransit,
@@ -27,7 +28,7 @@ pub(crate) fn import_entity(
     world.flush();
     take_settings(world);
     check(world, content, entities)?;
-    let mut mail = letters(world, &content.mail)?;
+    let mut mail = letters(world, content.timers.mail())?;
 
     let members: Vec<Entity> = content.timers.entities().collect();
     for &member in &members {
@@ -39,9 +40,7 @@ pub(crate) fn import_entity(
         .map(|member| (*member, entities[member]))
         .collect();
     let root = names[&content.entity];
-    for letter in &mut mail {
-        letter.rename(&names);
-    }
+    rename_all(&mut mail, entities);
     // The mark comes first, so that no timer is armed before it.
     HeldLetters::at_new_end(names.clone(), mail).begin(world, root);
     hold(world, root, names.values().copied());
@@ -71,7 +70,6 @@ fn check(
     let members: EntityHashSet = content.timers.entities().collect();
     let named = content.requests.iter().map(|it| it.entity);
     let named = named.chain(content.keys.iter().map(|&(entity, _)| entity));
-    let named = named.chain(content.mail.iter().map(LetterData::to));
     for entity in [content.entity].into_iter().chain(named) {
         if !members.contains(&entity) {
             return Err(MoveError::UnknownEntity(entity));
@@ -87,11 +85,6 @@ fn check(
     let target = |member| entities.get(&member).copied();
     names::check_requests(world, content, target)?;
     names::check_keys(world, content, target)
-}
-
-/// Turns mail into letters, by the names of the world that it comes from.
-pub(super) fn letters(world: &World, mail: &[LetterData]) -> Result<Vec<Letter>, MoveError> {
-    mail.iter().map(|letter| letter.to_letter(world)).collect()
 }
 
 /// Returns the timers with the time that has passed on clocks outside of the data. Also returns the clocks

@@ -6,9 +6,10 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{TimerSnapshot, changed_since, restore_timers, snapshot_timers};
 
-/// Takes the timers of a [`World`] back to an earlier state.
+/// Takes the timers and messages of a [`World`] back to an earlier state.
 pub trait RollbackWorldExt {
-    /// Remembers the state of all timers, clocks and pauses, to go back to it later.
+    /// Remembers the state of all timers, clocks and pauses and the messages on their way, to go back to it
+    /// later.
     ///
     /// The module [`rollback`](crate::rollback) lists what a snapshot holds, and has an example.
     ///
@@ -20,8 +21,8 @@ pub trait RollbackWorldExt {
     ///
     /// *O*(*k*) in the number of timers and components of this crate that have changed since the
     /// previous snapshot, plus *O*(*n*) in the number of clocks, of [`Cooldown`](crate::Cooldown)s and
-    /// [`OnClock`](crate::OnClock)s, and of timers that have come, been cancelled or finished since the
-    /// previous run. An owner that gets or loses a timer counts with all its timers.
+    /// [`OnClock`](crate::OnClock)s, of messages on their way, and of timers that have come, been cancelled
+    /// or finished since the previous run. An owner that gets or loses a timer counts with all its timers.
     ///
     /// While a snapshot exists, each change takes a constant time longer. The first snapshot spawns the
     /// observers that note the changes.
@@ -57,7 +58,7 @@ pub trait RollbackWorldExt {
     ///
     /// *O*(*k* log *n*), amortized, where *k* is the number of timers and components of this crate that
     /// have changed since the snapshot, and *n* the number of timers. As for a snapshot, clocks,
-    /// cooldowns and new timers count whether they have changed or not. If an entity with a
+    /// cooldowns, new timers and messages count whether they have changed or not. If an entity with a
     /// [`Clock`](crate::Clock) is spawned again, all timers are visited.
     ///
     /// # Examples

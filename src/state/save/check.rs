@@ -14,7 +14,7 @@ use super::{Content, LoadError, SavedEntity, SavedTimers};
 use crate::{
     clock::{Clock, ClockId, ClockTable},
     owner::OwnedBy,
-    state::{Versioned, part::Part},
+    state::{Versioned, letter::LetterData, part::Part},
     timer::{MAX_STEPS, SavedWorld},
 };
 
@@ -29,6 +29,7 @@ pub(crate) fn check_saved(
     }
     let Content {
         world: state,
+        mail,
         entities: saved,
     } = saved;
     if let Some(state) = state {
@@ -47,6 +48,9 @@ pub(crate) fn check_saved(
             entities.contains(&entity) || map.contains_key(&entity)
         })?;
     }
+    check_mail(mail, |entity| {
+        entities.contains(&entity) || map.contains_key(&entity)
+    })?;
     check_keys(saved)?;
     check_parents(world, saved, map)?;
     check_clocks(world, saved, map)
@@ -58,7 +62,19 @@ pub(crate) fn check_alone(
 ) -> Result<(), LoadError> {
     let members: EntityHashSet = saved.entities.iter().map(|saved| saved.entity).collect();
     let mut entities = saved.entities.iter();
-    entities.try_for_each(|saved| check_references(saved, |entity| members.contains(&entity)))
+    entities.try_for_each(|saved| check_references(saved, |entity| members.contains(&entity)))?;
+    check_mail(&saved.mail, |entity| members.contains(&entity))
+}
+
+/// Checks that all messages refer to known entities.
+fn check_mail(mail: &[LetterData], is_known: impl Fn(Entity) -> bool) -> Result<(), LoadError> {
+    for letter in mail {
+        if let Some(to) = letter.entities().find(|&entity| !is_known(entity)) {
+            let message = letter.name().into();
+            return Err(LoadError::UnknownInMessage { message, to });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the map sends different entities to different ones that exist.

@@ -5,27 +5,33 @@ use alloc::{borrow::ToOwned, boxed::Box, vec::Vec};
 use bevy_ecs::{
     archetype::{Archetype, ArchetypeEntity},
     component::ComponentId,
-    entity::{EntityHashMap, EntityHashSet, MapEntities},
+    entity::{EntityHashSet, MapEntities},
     prelude::*,
 };
 
-use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable};
+use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable, UnsavableTimer};
 use crate::{
     clock::{ClockTable, SpeedModifiers, clock_of, settle_clocks},
-    message::timed_out,
+    message::{Inbox, visit_letters},
     owner::{Owned, owner_of},
     pause::PausedBy,
     state::{
         Versioned,
+        letter::{LetterData, MailData, mail_of},
         part::{Kind, Kinds, MapEach, Part},
     },
     timer::{self, Capture, DespawnAfter, Keyed, SavedWorld, TimerAction},
 };
 
-/// Saves all timers of a world, and returns the ones with closures separately.
+/// Saves all timers of a world and all messages on their way, and returns those that are not data separately.
 pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     world.flush();
+    Inbox::move_to_mailbag(world);
     settle_clocks(world);
+    let mut mail = MailData::default();
+    visit_letters(world, |_, letter| {
+        mail.add(world, letter, &|entity| existing(world, entity));
+    });
     let kinds = Kinds::of(world);
     let ids: Vec<ComponentId> = kinds.ours().collect();
     let has_part = |archetype: &&Archetype| ids.iter().any(|&id| archetype.contains(id));
@@ -36,28 +42,46 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     // Their components may be gone already.
     let finished = capture.flat_map(|capture| capture.finished.keys().copied());
     let mut entities: Vec<Entity> = entities.map(ArchetypeEntity::id).chain(finished).collect();
+    let in_mail = mail.letters.iter().flat_map(LetterData::entities);
+    collector.in_mail.extend(in_mail);
+    entities.extend(&collector.in_mail);
     entities.sort_unstable();
     entities.dedup();
     collector.entities.reserve_exact(entities.len());
     entities
         .into_iter()
         .for_each(|entity| collector.add(entity));
-    collector.finish(SavedWorld::of(world))
+    with_mail(collector.finish(SavedWorld::of(world)), mail)
 }
 
-/// Saves all timers of a world.
+/// Adds messages to saved timers, and to what can't be saved.
+fn with_mail(
+    (mut saved, mut unsavable): (SavedTimers, Vec<Unsavable>),
+    mail: MailData,
+) -> (SavedTimers, Vec<Unsavable>) {
+    saved.set_mail(mail.letters);
+    unsavable.extend(mail.unsavable.into_iter().map(Unsavable::Message));
+    (saved, unsavable)
+}
+
+/// Saves all timers of a world and all messages on their way.
 pub(crate) fn save_timers(world: &mut World) -> Result<SavedTimers, SaveError> {
     check_plugin(world)?;
     all_or_error(save_all(world))
 }
 
-/// Saves an entity and everything it owns.
+/// Saves an entity, everything it owns, and the messages on their way to these.
 pub(crate) fn save_entity(world: &mut World, entity: Entity) -> Result<SavedTimers, SaveError> {
-    let saved = save_entities(world, &[entity]).pop();
-    saved.unwrap_or(Err(SaveError::NoSuchEntity(entity)))
+    Inbox::move_to_mailbag(world);
+    let saved = save_entities(world, &[entity]);
+    let mail = mail_of(world, &saved, &|entity| existing(world, entity));
+    match saved.into_iter().zip(mail).next() {
+        Some((saved, mail)) => all_or_error(with_mail((saved?, Vec::new()), mail)),
+        None => Err(SaveError::NoSuchEntity(entity)),
+    }
 }
 
-/// Saves each of some entities with everything it owns.
+/// Saves each of some entities with everything it owns, without the messages on their way.
 pub(crate) fn save_entities(
     world: &mut World,
     entities: &[Entity],
@@ -91,7 +115,7 @@ fn all_or_error(
 ) -> Result<SavedTimers, SaveError> {
     match unsavable.is_empty() {
         true => Ok(saved),
-        false => Err(SaveError::Closures(unsavable)),
+        false => Err(SaveError::Unsavable(unsavable)),
     }
 }
 
@@ -119,15 +143,23 @@ pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
     found
 }
 
+/// Returns an entity, or one that never exists if it is gone.
+fn existing(world: &World, entity: Entity) -> Entity {
+    match world.entities().contains_spawned(entity) {
+        true => entity,
+        false => Entity::PLACEHOLDER,
+    }
+}
+
 /// Saves entities.
 struct Collector<'w> {
     world: &'w World,
     kinds: &'w Kinds,
     capture: Option<Capture<'w>>,
-    /// The requests that have timed out, with their places in the mail.
-    timed_out: EntityHashMap<u32>,
+    /// The entities to which messages on their way refer.
+    in_mail: EntityHashSet,
     entities: Vec<SavedEntity>,
-    unsavable: Vec<Unsavable>,
+    unsavable: Vec<UnsavableTimer>,
 }
 
 impl<'w> Collector<'w> {
@@ -136,7 +168,7 @@ impl<'w> Collector<'w> {
             world,
             kinds,
             capture: Capture::new(world),
-            timed_out: timed_out(world).into_iter().zip(0..).collect(),
+            in_mail: EntityHashSet::default(),
             entities: Vec::new(),
             unsavable: Vec::new(),
         }
@@ -171,11 +203,9 @@ impl<'w> Collector<'w> {
                 parts.push(Part::CooldownNow(capture.times.now(clock)));
             }
         }
-        let timed_out = self.timed_out.get(&entity.id());
-        parts.extend(timed_out.copied().map(Part::TimedOut));
         if let Some(closure) = entity.get().and_then(TimerAction::closure) {
             if parts.iter().any(|part| matches!(part, Part::Timer(_))) {
-                self.unsavable.push(Unsavable {
+                self.unsavable.push(UnsavableTimer {
                     entity: entity.id(),
                     owner: owner_of(entity),
                     key: entity.get().cloned().map(Keyed::into),
@@ -188,10 +218,8 @@ impl<'w> Collector<'w> {
         if clocks.any(|clock| capture.times.is_held(clock)) {
             parts.push(Part::Held);
         }
-        let exists = |entity: &Entity| self.world.entities().contains_spawned(*entity);
-        let existing = |entity| Some(entity).filter(exists).unwrap_or(Entity::PLACEHOLDER);
         for part in &mut parts {
-            part.map_entities(&mut MapEach(existing));
+            part.map_entities(&mut MapEach(|entity| existing(self.world, entity)));
         }
         self.entities.push(SavedEntity {
             entity: entity.id(),
@@ -209,18 +237,28 @@ impl<'w> Collector<'w> {
             entities.sort_by_key(end);
         }
         if !unsavable.is_empty() {
-            drop_remains(&mut entities, &unsavable);
+            drop_remains(&mut entities, &unsavable, &self.in_mail);
         }
-        let content = Content { world, entities };
-        (SavedTimers(Versioned::V1(content)), unsavable)
+        let content = Content {
+            world,
+            mail: Vec::new(),
+            entities,
+        };
+        let unsavable = unsavable.into_iter().map(Unsavable::Timer);
+        (SavedTimers(Versioned::V1(content)), unsavable.collect())
     }
 }
 
 /// Drops the entities of timers that were left out, unless something else needs them.
-fn drop_remains(entities: &mut Vec<SavedEntity>, unsavable: &[Unsavable]) {
+fn drop_remains(
+    entities: &mut Vec<SavedEntity>,
+    unsavable: &[UnsavableTimer],
+    in_mail: &EntityHashSet,
+) {
     let left_out: EntityHashSet = unsavable.iter().map(|timer| timer.entity).collect();
     let parts = entities.iter().flat_map(|saved| &saved.parts);
-    let referred: EntityHashSet = parts.flat_map(Part::references).collect();
+    let referred = parts.flat_map(Part::references);
+    let referred: EntityHashSet = referred.chain(in_mail.iter().copied()).collect();
     entities.retain(|SavedEntity { entity, parts }| {
         let is_bare = parts.iter().all(|part| matches!(part, Part::OwnedBy(_)));
         !(left_out.contains(entity) && is_bare) || referred.contains(entity)

@@ -10,12 +10,25 @@ use core::{fmt, time::Duration};
 use bevy_ecs::prelude::*;
 use thiserror::Error;
 
+use super::UnsavableMail;
 use crate::timer::MAX_STEPS;
+
+/// Something that can't be saved.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Unsavable {
+    /// A timer whose action is a closure.
+    #[error("{0}")]
+    Timer(UnsavableTimer),
+    /// A message without a codec, or whose codec returned an error.
+    #[error("{0}")]
+    Message(UnsavableMail),
+}
 
 /// A timer that can't be saved, because its action is a closure.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub struct Unsavable {
+pub struct UnsavableTimer {
     /// The entity of the timer.
     pub entity: Entity,
     /// The owner of the timer, or its own entity if it has none.
@@ -26,7 +39,7 @@ pub struct Unsavable {
     pub closure: String,
 }
 
-impl fmt::Display for Unsavable {
+impl fmt::Display for UnsavableTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the timer ")?;
         if let Some(key) = &self.key {
@@ -36,11 +49,16 @@ impl fmt::Display for Unsavable {
         if self.owner != self.entity {
             write!(f, ", which belongs to {},", self.owner)?;
         }
-        write!(f, " runs a closure ({})", self.closure)
+        write!(
+            f,
+            " runs a closure ({}): register a handler with `add_timer_handler` and use \
+             `TimerAction::named`",
+            self.closure
+        )
     }
 }
 
-/// The error for timers that can't be saved.
+/// The error for timers and messages that can't be saved.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SaveError {
@@ -50,13 +68,10 @@ pub enum SaveError {
     /// The entity does not exist.
     #[error("entity {0} does not exist: save it before it despawns")]
     NoSuchEntity(Entity),
-    /// The actions of some timers are closures. There is at least one.
-    #[error(
-        "{}; closures can't be saved: register a handler with `add_timer_handler` and use \
-         `TimerAction::named`, or leave these timers out with `save_timers_without_closures`",
-        list(.0)
-    )]
-    Closures(Vec<Unsavable>),
+    /// The actions of some timers are closures, or some messages on their way are not data. There is at least
+    /// one.
+    #[error("{}; or leave these out with `save_timers_without_closures`", list(.0))]
+    Unsavable(Vec<Unsavable>),
 }
 
 /// The error for data that can't be loaded. The world stays as it was.
@@ -85,6 +100,31 @@ pub enum LoadError {
         /// The saved entity that it refers to.
         to: Entity,
     },
+    /// A message refers to an entity that is neither in the data nor in the map of entities.
+    #[error(
+        "the saved message `{message}` refers to entity {to}, which is not saved: add it to the map of \
+         entities"
+    )]
+    UnknownInMessage {
+        /// The name of the codec of the message, or of its type.
+        message: String,
+        /// The saved entity that it refers to.
+        to: Entity,
+    },
+    /// No codec is registered under this name.
+    #[error("no message codec is registered as {0:?}: call `add_message_codec` at start-up")]
+    NoCodec(String),
+    /// A codec returned an error for a message.
+    #[error("the message codec {name:?} returned an error: {error}")]
+    Decode {
+        /// The name of the codec.
+        name: String,
+        /// The error.
+        error: String,
+    },
+    /// The data contains a request from another world, and the feature `worlds` is off.
+    #[error("the data contains a request from another world: turn the feature `worlds` on")]
+    NoWorlds,
     /// The map sends a saved entity to an entity that does not exist in the world.
     #[error(
         "the map of entities sends saved entity {entity} to {to}, which does not exist: spawn it first"

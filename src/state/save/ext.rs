@@ -9,7 +9,7 @@ use super::{
 };
 use crate::timer::write_timer_states;
 
-/// Saves the timers of a [`World`], and loads them.
+/// Saves the timers and messages of a [`World`], and loads them.
 pub trait SaveWorldExt {
     /// Writes the state of every timer out, so that the components can be serialized.
     ///
@@ -45,32 +45,37 @@ pub trait SaveWorldExt {
     /// ```
     fn write_timer_states(&mut self);
 
-    /// Saves all timers of this world, their owners and their clocks.
+    /// Saves all timers of this world, their owners and their clocks, and all
+    /// [messages](crate::save#messages) on their way.
     ///
     /// # Errors
     ///
-    /// Returns [`SaveError`](crate::save::SaveError) in a world without the plugin, and if the action of
-    /// a timer is a closure, such as a delayed command. [`save_timers_without_closures`](Self::save_timers_without_closures) leaves
-    /// these timers out.
+    /// Returns [`SaveError`](crate::save::SaveError) in a world without the plugin, if the action of
+    /// a timer is a closure, such as a delayed command, and if a message on its way is neither a
+    /// [`Packet`](crate::message::Packet) nor has a [codec](crate::message::MessageWorldExt::add_message_codec).
+    /// The error lists all of these, and [`save_timers_without_closures`](Self::save_timers_without_closures)
+    /// leaves them out.
     ///
     /// # Time complexity
     ///
-    /// *O*(*n*) in the number of timers, owners and clocks.
+    /// *O*(*n*) in the number of timers, owners, clocks and messages on their way.
     fn save_timers(&mut self) -> Result<SavedTimers, SaveError>;
 
-    /// Saves all timers of this world whose actions are data, and returns the timers that it left
-    /// out.
+    /// Saves all timers of this world whose actions are data, and all messages on their way that are data.
+    /// Returns those that it left out.
     fn save_timers_without_closures(&mut self) -> (SavedTimers, Vec<Unsavable>);
 
-    /// Saves the timers of an entity, and everything that it owns.
+    /// Saves the timers of an entity, everything that it owns, and the messages on their way to these.
     ///
     /// The clocks on which they run are saved only if the entity owns them. To load the result, map
-    /// each other clock to a clock.
+    /// each other clock to a clock. If another entity has sent a request that is still on its way, map that
+    /// entity and its request. Messages to all and in turn are not to this entity, and are left out.
     ///
     /// # Errors
     ///
     /// Returns [`SaveError`](crate::save::SaveError) if the entity does not exist, in a world without the
-    /// plugin, and if the action of a timer is a closure.
+    /// plugin, if the action of a timer is a closure, and if a message is neither a
+    /// [`Packet`](crate::message::Packet) nor has a codec.
     ///
     /// # Time complexity
     ///
@@ -78,7 +83,7 @@ pub trait SaveWorldExt {
     /// timers that wait for the next run. Other timers cost nothing.
     fn save_entity(&mut self, entity: Entity) -> Result<SavedTimers, SaveError>;
 
-    /// Loads saved timers into this world.
+    /// Loads saved timers and messages into this world.
     ///
     /// `entities` maps saved entities to entities of this world. It may already contain entities that
     /// your game has loaded. Each other saved entity is spawned and added to the map.
@@ -91,7 +96,7 @@ pub trait SaveWorldExt {
     /// # Errors
     ///
     /// Returns [`LoadError`](crate::save::LoadError), and leaves the world and the map as they were,
-    /// if the data contradicts itself, the map or the world.
+    /// if the data contradicts itself, the map or the world, or if a message can't be decoded.
     fn load_timers(
         &mut self,
         saved: &SavedTimers,

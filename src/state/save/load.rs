@@ -13,9 +13,13 @@ use crate::{
     clock::{
         ClockId, ClockTable, TimePassed, clock_of, load_clock, take_settings, update_clock_later,
     },
-    message::time_out_again,
+    message::MessageWorldExt,
     owner::owner_of,
-    state::{Versioned, part::Part},
+    state::{
+        Versioned,
+        letter::{letters, rename_all},
+        part::Part,
+    },
     timer::Cooldown,
 };
 
@@ -30,27 +34,14 @@ pub(crate) fn load_timers(
     world.flush();
     take_settings(world);
     check_saved(world, saved, entities)?;
+    let mut mail = letters(world, saved.mail())?;
     load_checked(world, saved, entities, &TimePassed::default());
-    for request in timed_out(saved) {
-        time_out_again(world, entities[&request]);
-    }
+    rename_all(&mut mail, entities);
+    mail.into_iter().for_each(|letter| world.resend(letter));
     Ok(())
 }
 
-/// Returns the requests that had timed out, in order.
-fn timed_out(SavedTimers(Versioned::V1(saved)): &SavedTimers) -> impl Iterator<Item = Entity> {
-    let requests = saved.entities.iter().filter_map(|saved| {
-        saved.parts.iter().find_map(|part| match part {
-            &Part::TimedOut(nth) => Some((nth, saved.entity)),
-            _ => None,
-        })
-    });
-    let mut requests: Vec<_> = requests.collect();
-    requests.sort_unstable();
-    requests.into_iter().map(|(_, request)| request)
-}
-
-/// Loads timers after [`check_saved`], also if an observer has changed the world since. The built-in
+/// Loads timers without their mail after [`check_saved`], also if an observer has changed the world since. The built-in
 /// clocks have advanced by `passed` since the save, as far as cooldowns are concerned.
 pub(crate) fn load_checked(
     world: &mut World,
@@ -61,6 +52,7 @@ pub(crate) fn load_checked(
     let Content {
         world: state,
         entities: saved,
+        ..
     } = saved;
     for saved in saved {
         let target = entities.entry(saved.entity);

@@ -167,18 +167,27 @@ fn data_that_contradicts_itself_is_refused() {
     let bits = stranger.to_bits();
     let error = changed(&format!("(entity:{hero}"), &format!("(entity:{bits}"));
     assert_eq!(error, MoveError::UnknownEntity(stranger));
-    let error = changed(&format!("(to:{hero}"), &format!("(to:{bits}"));
-    assert_eq!(error, MoveError::UnknownEntity(stranger));
+    let to = |entity: u64| format!("(to:Entity({entity})");
+    let error = changed(&to(hero), &to(bits));
+    let message = "Packet".into();
+    let unknown = LoadError::UnknownInMessage {
+        message,
+        to: stranger,
+    };
+    assert_eq!(error, MoveError::Load(unknown));
     let error = changed(&format!("OwnedBy(({hero}))"), &format!("OwnedBy(({bits}))"));
     assert!(
         matches!(error, MoveError::Load(LoadError::UnknownEntity { .. })),
         "{error:?}"
     );
     let error = changed("name:\"hit\"", "name:\"hat\"");
-    assert_eq!(error, MoveError::NoCodec("hat".into()));
+    assert_eq!(error, MoveError::Load(LoadError::NoCodec("hat".into())));
     assert!(error.to_string().contains("add_message_codec"), "{error}");
     let error = changed("data:[2]", "data:[2,2]");
-    assert!(matches!(error, MoveError::Decode { .. }), "{error:?}");
+    assert!(
+        matches!(error, MoveError::Load(LoadError::Decode { .. })),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("2 bytes"), "{error}");
     let error = changed(
         "requests:[]",
@@ -219,7 +228,8 @@ fn late_mail_for_another_entity_is_refused_and_the_entity_stays_in_transit() {
     let here = import(&mut town, &moved, 0);
     let stranger = Entity::from_raw_u32(4_000_000).expect("a small number");
     let bits = stranger.to_bits();
-    let letter = |content: &str, to| format!("V1([(to:{to},content:{content},role:Plain)])");
+    let letter =
+        |content: &str, to| format!("V1([(to:Entity({to}),content:{content},role:Plain)])");
     let packet = "Packet((id:1,payload:[9]))";
     let late: HeldMail = ron::from_str(&letter(packet, bits)).expect("it is data");
     let error = refused(&mut town, |world| world.commit_entity(here, &late));
@@ -227,7 +237,7 @@ fn late_mail_for_another_entity_is_refused_and_the_entity_stays_in_transit() {
     let unknown = "Named(name:\"hat\",data:[])";
     let late: HeldMail = ron::from_str(&letter(unknown, hero.to_bits())).expect("it is data");
     let error = refused(&mut town, |world| world.commit_entity(here, &late));
-    assert_eq!(error, MoveError::NoCodec("hat".into()));
+    assert_eq!(error, MoveError::Load(LoadError::NoCodec("hat".into())));
     let late: HeldMail = ron::from_str(&letter(packet, hero.to_bits())).expect("it is data");
     commit(&mut town, here, &late);
     advance_ms(&mut town, 0);
@@ -287,7 +297,7 @@ fn data_of_a_whole_world_is_refused() {
     let saved = forest.world_mut().save_timers().expect("no closures");
     let saved = ron::to_string(&saved).expect("it is data");
     let (_, state) = saved.split_once("world:").expect("it has a state");
-    let (state, _) = state.split_once(",entities:").expect("it has entities");
+    let (state, _) = state.split_once(",mail:").expect("it has mail");
     assert!(state.starts_with("Some("), "{state}");
     let error = changed("world:None", &format!("world:{state}"));
     assert_eq!(error, MoveError::WholeWorld);

@@ -243,9 +243,10 @@ fn a_snapshot_takes_the_entity_out_of_transit_again() {
     let hero = spawn(&mut forest, "hero", Timer::after(ms(10)));
     forest.world_mut().entity_mut(hero).insert(ears());
     advance_ms(&mut forest, 0);
+    send(&mut forest, hero, 1);
     let before = forest.world_mut().snapshot_timers();
     export(&mut forest, hero);
-    send(&mut forest, hero, 1);
+    send(&mut forest, hero, 2);
     advance_ms(&mut forest, 0);
     let mut map = EntityHashMap::default();
     forest.world_mut().restore_timers(&before, &mut map);

@@ -205,7 +205,7 @@ fn mail_that_is_neither_packet_nor_registered_stops_the_export_and_nothing_is_lo
         panic!("{refused:?}");
     };
     assert_eq!(mail.len(), 1);
-    assert_eq!(mail[0].entity, hero);
+    assert_eq!(mail[0].to, Some(hero.into()));
     let text = mail[0].to_string();
     for part in [&hero.to_string(), "Look", "add_message_codec", "Packet"] {
         assert!(text.contains(part), "{text:?} should contain {part:?}");

@@ -1,7 +1,7 @@
 //! Open requests move with the asking entity.
 
 use bevy_due::{
-    ClockId, Timer, message::MessageEntityCommandsExt, moving::UnmovableReason, save::SaveWorldExt,
+    ClockId, Timer, message::MessageEntityCommandsExt, moving::UnsavableReason, save::SaveWorldExt,
 };
 
 use super::*;
@@ -114,6 +114,27 @@ fn a_time_out_that_waits_at_the_export_moves_along() {
 }
 
 #[test]
+fn a_request_between_entities_that_move_together_is_answered_at_the_new_place() {
+    let (mut forest, mut town) = (zone(), zone());
+    let sage = forest.world_mut().spawn(thinker()).id();
+    let pet = forest.world_mut().spawn((ears(), OwnedBy(sage))).id();
+    ask(&mut forest, pet, sage, 1000);
+    let moved = export(&mut forest, sage);
+    let mut map = EntityHashMap::default();
+    let here = town.world_mut().import_entity(&moved, ms(0), &mut map);
+    let here = here.expect("the data is valid");
+    town.world_mut().entity_mut(here).insert(thinker());
+    town.world_mut().entity_mut(map[&pet]).insert(ears());
+    let late = forget(&mut forest, sage);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    reply_all(&mut town, here, 7);
+    advance_ms(&mut town, 0);
+    advance_ms(&mut town, 2000);
+    assert_eq!(told(&town, map[&pet]), [Some(7)]);
+}
+
+#[test]
 fn a_reply_in_the_old_world_after_the_entity_was_forgotten_is_late() {
     let (mut forest, mut town) = (zone(), zone());
     let (hero, sage, _) = asked(&mut forest);
@@ -136,7 +157,7 @@ fn a_request_to_the_entity_that_no_reply_could_reach_stops_the_export() {
     let Err(MoveError::Mail(mail)) = refused else {
         panic!("{refused:?}");
     };
-    assert_eq!(mail[0].reason, UnmovableReason::NoAddress(asker));
+    assert_eq!(mail[0].reason, UnsavableReason::NoAddress(asker));
     let text = mail[0].to_string();
     for part in [&hero.to_string(), &asker.to_string(), "Packet", "StableKey"] {
         assert!(text.contains(part), "{text:?} should contain {part:?}");

@@ -6,7 +6,7 @@ use bevy_app::App;
 use bevy_due::{
     Clock, ClockId, Clocks, OnClock, OwnedBy, Paused, Timer, TimerAction, TimerFired,
     prelude::*,
-    save::{LoadError, SaveError, SaveWorldExt, SavedTimers},
+    save::{LoadError, SaveError, SaveWorldExt, SavedTimers, Unsavable, UnsavableTimer},
     timer::Keyed,
 };
 use bevy_ecs::{
@@ -359,6 +359,15 @@ fn text_that_ends_anywhere_is_an_error() {
     }
 }
 
+/// Returns the timers that can't be saved.
+fn timers(unsavable: &[Unsavable]) -> Vec<&UnsavableTimer> {
+    let timers = unsavable.iter().map(|unsavable| match unsavable {
+        Unsavable::Timer(timer) => timer,
+        other => panic!("{other}"),
+    });
+    timers.collect()
+}
+
 #[test]
 fn a_closure_is_an_error_that_names_the_entity_and_the_alternative() {
     let mut app = busy_app();
@@ -371,13 +380,13 @@ fn a_closure_is_an_error_that_names_the_entity_and_the_alternative() {
     world.commands().after(1.0).queue(|_: &mut Commands| {});
     world.flush();
     let error = world.save_timers().expect_err("closures");
-    let SaveError::Closures(closures) = &error else {
+    let SaveError::Unsavable(unsavable) = &error else {
         panic!("{error}");
     };
+    let closures = timers(unsavable);
     assert_eq!(closures.len(), 3, "{error}");
     let owner = |of| {
-        let timers = closures.iter();
-        let mut timers = timers.filter(|timer| timer.entity == of);
+        let mut timers = closures.iter().filter(|timer| timer.entity == of);
         timers.next().map(|timer| timer.owner)
     };
     assert_eq!(owner(own), Some(own));
@@ -389,7 +398,7 @@ fn a_closure_is_an_error_that_names_the_entity_and_the_alternative() {
     );
     let of_boss = world.save_entity(boss).expect_err("a closure");
     assert!(
-        matches!(&of_boss, SaveError::Closures(closures) if closures.len() == 1),
+        matches!(&of_boss, SaveError::Unsavable(closures) if closures.len() == 1),
         "{of_boss}"
     );
 }
@@ -494,7 +503,10 @@ fn without_closures_the_other_timers_are_saved_and_no_empty_entities() {
     world.commands().after(1.0).queue(|_: &mut Commands| {});
     world.flush();
     let (saved, unsavable) = world.save_timers_without_closures();
-    let entities: Vec<Entity> = unsavable.iter().map(|timer| timer.entity).collect();
+    let entities: Vec<Entity> = timers(&unsavable)
+        .iter()
+        .map(|timer| timer.entity)
+        .collect();
     assert_eq!(entities.len(), 4);
     for entity in left_out.into_iter().chain([living]) {
         assert!(entities.contains(&entity), "{entity} is left out");

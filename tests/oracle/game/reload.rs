@@ -1,7 +1,10 @@
 //! Saving all timers, and going on in a new app.
 
 use bevy_app::App;
-use bevy_due::save::{SaveWorldExt, SavedTimers};
+use bevy_due::{
+    message::MessageComponent,
+    save::{SaveWorldExt, SavedTimers},
+};
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
     entity_disabling::Disabled,
@@ -9,12 +12,12 @@ use bevy_ecs::{
 };
 use bevy_time::{Time, Virtual};
 
-use super::{Cast, Condition, Game, Held, Rollback, install, set_step};
+use super::{Cast, Condition, Following, Game, Held, Rollback, handlers, install, set_step};
 use crate::entry::NOWHERE;
 
 impl Game {
-    /// The game restores its own components, and the pause of its time. Callbacks, messages and
-    /// snapshots are lost.
+    /// The game restores its own components, its message components, and the pause of its time. Update
+    /// callbacks and snapshots are lost.
     pub(super) fn reload(&mut self) {
         let old = self.app.world_mut();
         let saved = old.save_timers().expect("all actions are data");
@@ -22,6 +25,7 @@ impl Game {
         let saved: SavedTimers = ron::from_str(&text).expect("the timers can be deserialized");
         let mut app = self.rules.app();
         set_step(&mut app, self.rules);
+        handlers::add_codecs(app.world_mut());
         let mut cast = self.shared.cast();
         let mut entities = spawn_others(&cast, old, &mut app, &saved);
         let loaded = app.world_mut().load_timers(&saved, &mut entities);
@@ -36,10 +40,21 @@ impl Game {
             new.resource_mut::<Time<Virtual>>().pause();
         }
         let Condition(condition) = *old.resource();
+        let follows = cast.entities.iter().filter_map(|entity| {
+            let follows = old.get::<MessageComponent>(*entity);
+            let following = follows.and(old.get::<Following>(*entity))?;
+            Some((*entities.get(entity)?, *following))
+        });
+        let follows: Vec<(Entity, Following)> = follows.collect();
         cast.follow(new, &entities);
         drop(cast);
         install(&mut app, &self.shared);
         app.insert_resource(Condition(condition));
+        for (entity, Following(topics)) in follows {
+            let component = handlers::follower(&self.shared, topics);
+            let follower = (component, Following(topics));
+            app.world_mut().entity_mut(entity).insert(follower);
+        }
         self.shared.record().heard.clear();
         self.rollback = Rollback::default();
         self.app = app;

@@ -77,6 +77,34 @@ pub(super) struct Round {
     pub(super) is_heard: bool,
 }
 
+impl Mail {
+    /// Replaces the numbers of entities in all messages on their way.
+    pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        let moving = self.transit.iter_mut().flat_map(|hold| &mut hold.letters);
+        let letters = self.released.iter_mut().chain(&mut self.sent);
+        let letters = letters.chain(&mut self.held);
+        letters
+            .chain(moving)
+            .for_each(|letter| letter.rename(&name));
+    }
+}
+
+impl Letter {
+    /// Replaces the numbers of entities.
+    pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        if let Whom::One(Some(to)) = &mut self.to {
+            *to = name(*to);
+        }
+        match &mut self.role {
+            Role::Plain => {}
+            Role::Request(asker, request) => {
+                (*asker, *request) = (name(*asker), name(*request));
+            }
+            Role::Reply(request) => *request = name(*request),
+        }
+    }
+}
+
 pub(super) enum Outcome {
     Delivered,
     Disabled,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     Model,
     clocks::{Clocks, Nth},
-    mail::{Letter, Role, Whom},
+    mail::{Letter, Whom},
 };
 use crate::{
     entry::{Entry, Id, NOWHERE, Named},
@@ -17,6 +17,7 @@ impl Model {
     /// could reach the asking entity.
     pub(super) fn move_away_and_back(&mut self, slot: Slot, on_the_way: u64) {
         let Some(root) = self.at(slot) else { return };
+        self.release_lost();
         let moved = self.dependents(root);
         for &id in &moved {
             let owner = self.entities[id].owner;
@@ -25,8 +26,7 @@ impl Model {
             }
         }
         let is_in_transit = |&id: &Id| self.entities[id].transit.is_some();
-        let has_request = self.mail_to(&moved).iter().any(Letter::is_request);
-        if has_request || moved.iter().any(is_in_transit) {
+        if self.are_asked_from_outside(&moved) || moved.iter().any(is_in_transit) {
             self.log.push(Entry::Refused);
             return;
         }
@@ -43,7 +43,8 @@ impl Model {
         self.drop_mail_to(&moved);
         self.forget(&moved);
         for mut letter in mail.into_iter().rev() {
-            letter.rename(&names);
+            // The reply to another request is late.
+            letter.rename(|id| names.get(&id).copied().unwrap_or(NOWHERE));
             self.mail.released.push_front(letter);
         }
         self.succeed(&names);
@@ -90,9 +91,8 @@ impl Model {
 
     /// Returns the messages to these entities, in the order of delivery.
     pub(super) fn mail_to(&self, ids: &[Id]) -> Vec<Letter> {
-        let mail = &self.mail;
-        let letters = mail.held.iter().chain(&mail.released).chain(&mail.sent);
-        letters.filter(|it| it.is_to(ids)).cloned().collect()
+        let letters = self.mail_on_way().into_iter();
+        letters.filter(|it| it.is_to(ids)).collect()
     }
 
     pub(super) fn drop_mail_to(&mut self, ids: &[Id]) {
@@ -117,16 +117,6 @@ impl Model {
 impl Letter {
     fn is_to(&self, ids: &[Id]) -> bool {
         matches!(self.to, Whom::One(Some(id)) if ids.contains(&id))
-    }
-
-    /// Replaces the numbers of entities that have moved. The reply to another request is late.
-    fn rename(&mut self, names: &BTreeMap<Id, Id>) {
-        if let Whom::One(Some(to)) = &mut self.to {
-            *to = names[to];
-        }
-        if let Role::Reply(request) = &mut self.role {
-            *request = names.get(request).copied().unwrap_or(NOWHERE);
-        }
     }
 }
 

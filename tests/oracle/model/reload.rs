@@ -1,13 +1,24 @@
 //! Saving the world, and going on in a new one.
 
-use super::{Model, mail::Mail, rollback::Rollback, updates::Updates};
-use crate::{entry::NOWHERE, rules::Rules};
+use super::{
+    Model,
+    mail::{Letter, Mail, Role, Round, Whom},
+    rollback::Rollback,
+    updates::Updates,
+};
+use crate::{
+    entry::{Id, NOWHERE},
+    op::Topic,
+    rules::Rules,
+};
 
 impl Model {
-    /// Messages, callbacks and snapshots are lost, and so are the statistics. Requests that have timed
-    /// out complete nevertheless. All clocks start over, with their timers.
+    /// Update callbacks, snapshots and statistics are lost. The game inserts its message components again.
+    /// All clocks start over, with their timers.
     pub(super) fn reload(&mut self) {
-        let timed_out = self.timed_out();
+        let sent = self.mail_on_way().into_iter();
+        let mut sent: Vec<Letter> = sent.flat_map(|it| self.saved_letters(it)).collect();
+        let follows: Vec<_> = self.entities.iter().map(|it| it.follows).collect();
         let new = Self::new(Rules {
             ahead: 0,
             ..self.rules
@@ -40,9 +51,51 @@ impl Model {
             ended.retain(|&(id, _)| is_alive(id));
         }
         // Entities that do not exist any more are all the same.
-        self.rename(|id| if is_alive(id) { id } else { NOWHERE });
-        for request in timed_out {
-            self.time_out(request);
+        let name = |id| if is_alive(id) { id } else { NOWHERE };
+        self.rename(name);
+        for letter in &mut sent {
+            letter.rename(name);
         }
+        self.mail.sent = sent.into();
+        for (id, follows) in follows.into_iter().enumerate() {
+            if let Some(follows) = follows.filter(|_| self.exists(id)) {
+                self.follow(id, follows.topics);
+            }
+        }
+    }
+
+    /// Returns the messages on their way, in order.
+    pub(super) fn mail_on_way(&self) -> Vec<Letter> {
+        let mail = &self.mail;
+        let moving = mail.transit.iter().flat_map(|hold| &hold.letters);
+        let letters = mail.held.iter().chain(moving);
+        let letters = letters.chain(&mail.released).chain(&mail.sent);
+        let mut letters: Vec<Letter> = letters.cloned().collect();
+        for letter in &mut letters {
+            if let Role::Reply(request) = &mut letter.role {
+                *request = self.request_now(*request);
+            }
+        }
+        letters
+    }
+
+    /// Returns a message as it is saved. If its delivery to all has begun, it goes to each of the others.
+    fn saved_letters(&self, letter: Letter) -> Vec<Letter> {
+        let Whom::All(Some(round)) = &letter.to else {
+            return vec![letter];
+        };
+        let left = self.left_in(letter.topic, round).into_iter();
+        let letters = left.map(|id| Letter {
+            to: Whom::One(Some(id)),
+            ..letter.clone()
+        });
+        letters.collect()
+    }
+
+    /// Returns the entities that a message to all has not reached yet.
+    fn left_in(&self, topic: Topic, round: &Round) -> Vec<Id> {
+        let left = self.followers(topic).into_iter();
+        let left = left.filter(|(number, _)| (round.next..=round.until).contains(number));
+        left.map(|(_, id)| id).collect()
     }
 }

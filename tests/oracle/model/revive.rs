@@ -27,10 +27,13 @@ impl Model {
             return;
         }
         let names = self.load(&then, &saved);
-        for request in then.timed_out() {
-            if let Some(&request) = names.get(&request) {
-                self.time_out(request);
-            }
+        for mut letter in then.mail_to(&saved) {
+            letter.rename(|id| match names.get(&id) {
+                Some(&name) => name,
+                None if then.exists(id) => id,
+                None => NOWHERE,
+            });
+            self.mail.sent.push_back(letter);
         }
         self.succeed(&names);
     }

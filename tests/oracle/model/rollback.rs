@@ -1,4 +1,4 @@
-//! Snapshots: copies of the whole model. Messages and callbacks do not go back with it, except for time-outs.
+//! Snapshots: copies of the whole model. Callbacks and Bevy's messages do not go back with it.
 
 use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -54,7 +54,7 @@ impl Model {
         self.rollback.snapshots.truncate(SNAPSHOTS);
     }
 
-    /// Everything but the messages and the callbacks is as it was. An entity that has despawned since
+    /// Everything but the callbacks is as it was. An entity that has despawned since
     /// is spawned again, with another number.
     pub(super) fn restore(&mut self, nth: usize) {
         let Some(mut then) = self.rollback.snapshots.get(nth).cloned() else {
@@ -100,12 +100,10 @@ impl Model {
             true => self.latest(id).unwrap_or(id),
             false => self.rollback.last_known_name(id, first_new),
         };
-        let timed_out = then.timed_out();
         then.rename(name);
+        then.mail.rename(name);
         then.slots = then.slots.map(|id| Some(self.latest(id?).unwrap_or(id?)));
         self.go_back(then, &alive, &parts);
-        let timed_out: Vec<Id> = timed_out.iter().filter_map(|&id| self.latest(id)).collect();
-        self.set_timed_out(&timed_out);
     }
 
     fn go_back(&mut self, then: Self, alive: &[Id], parts: &[Id]) {
@@ -130,6 +128,10 @@ impl Model {
             clock.exists = false;
             self.clocks.all.push(clock);
         }
+        let mail = then.mail;
+        (self.mail.released, self.mail.sent) = (mail.released, mail.sent);
+        (self.mail.held, self.mail.transit) = (mail.held, mail.transit);
+        self.mail.turns = mail.turns;
         (self.slots, self.keys) = (then.slots, then.keys);
         (self.timers, self.ended) = (then.timers, then.ended);
         (self.inserted, self.sequence) = (then.inserted, then.sequence);

@@ -24,9 +24,10 @@ impl Model {
         let Some(root) = self.at(slot).filter(|_| self.moving().is_none()) else {
             return;
         };
+        self.release_lost();
         let members = self.dependents(root);
         let letters = self.mail_to(&members);
-        if letters.iter().any(Letter::is_request) {
+        if self.are_asked_from_outside(&members) {
             self.log.push(Entry::Refused);
             return;
         }
@@ -105,10 +106,12 @@ impl Model {
         self.entities[id].transit = root;
         self.update_pauses(id);
     }
-}
 
-impl Letter {
-    pub(super) fn is_request(&self) -> bool {
-        matches!(self.role, Role::Request(..))
+    /// Returns `true` if a request to these entities, by another one, is on its way.
+    pub(super) fn are_asked_from_outside(&self, ids: &[Id]) -> bool {
+        self.mail_to(ids).iter().any(|letter| match letter.role {
+            Role::Request(asker, _) => !ids.contains(&asker) && self.exists(asker),
+            _ => false,
+        })
     }
 }

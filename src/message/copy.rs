@@ -1,0 +1,71 @@
+//! A copy of all messages on their way, to go back to.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use bevy_ecs::prelude::*;
+
+use super::{
+    followers::{Followers, Turns},
+    mailbag::Mailbag,
+    queue::Queue,
+    sender::Inbox,
+    transit::HeldLetters,
+};
+
+/// The messages of a world that were on their way at one moment, and whose turn it was then. They share
+/// their contents with the messages in the world, so these need neither `Clone` nor a codec.
+#[derive(Default)]
+pub(crate) struct MailCopy {
+    replies: Queue,
+    queue: Queue,
+    held: Vec<(Entity, HeldLetters)>,
+    turns: Turns,
+}
+
+impl MailCopy {
+    /// Copies all messages that have been sent, also from other threads.
+    pub(crate) fn of(world: &mut World) -> Self {
+        Inbox::move_to_mailbag(world);
+        let mut copy = Self::default();
+        if let Some(followers) = world.get_resource::<Followers>() {
+            copy.turns = followers.turns();
+        }
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.kept.share();
+            mailbag.queue.share();
+            copy.replies = mailbag.kept.replies.copy(&|entity| entity);
+            copy.queue = mailbag.queue.copy(&|entity| entity);
+            let held = mailbag.kept.in_transit();
+            let held = held.map(|(root, held)| (root, held.copy(&|entity| entity)));
+            copy.held = held.collect();
+        }
+        copy
+    }
+
+    /// Throws away all messages on their way, and puts these in their place. Entities may have other names
+    /// by now. What other threads have sent since the last frame stays.
+    pub(crate) fn put_back(&self, world: &mut World, latest: &dyn Fn(Entity) -> Entity) {
+        if let Some(mut followers) = world.get_resource_mut::<Followers>() {
+            followers.set_turns(&self.turns);
+        }
+        let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
+            return;
+        };
+        let queue = &mut mailbag.queue;
+        let discarded = queue.extract(&|_, mail| mail.map(|_| Entity::PLACEHOLDER));
+        let mut kept = mem::take(&mut mailbag.kept);
+        mailbag.kept.replies = self.replies.copy(latest);
+        for (root, held) in &self.held {
+            let (root, held) = (latest(*root), held.copy(latest));
+            match kept.remove(root) {
+                Some(_) => _ = mailbag.kept.insert(root, held),
+                // The move has ended.
+                None => mailbag.queue.append(&mut held.into_queue()),
+            }
+        }
+        mailbag.queue.append(&mut self.queue.copy(latest));
+        // Their destructors are code of the game.
+        drop((discarded, kept));
+    }
+}

@@ -138,12 +138,11 @@ pub(crate) fn check_component(world: &mut DeferredWorld, entity: Entity) {
         call_with_world::<CrateTimer>(world, "a limited component", entity, |world| {
             match find(world, &key) {
                 Some(component) => watch(world, &key, component),
-                None => Err(format!(
+                None => Err(BevyError::warning(format!(
                     "{key} stays when its time is over, because no component is registered under \
                      this type path: derive `Reflect` for it with `#[reflect(Component)]`, and call \
                      `register_type` before loading"
-                )
-                .into()),
+                ))),
             }
         });
     });

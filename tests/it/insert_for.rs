@@ -293,3 +293,30 @@ thread_local! {
 fn record(error: BevyError, _: ErrorContext) {
     REPORTS.with_borrow_mut(|reports| reports.push(error.to_string()));
 }
+
+#[cfg(feature = "serialize")]
+#[test]
+fn data_that_names_an_unknown_component_is_a_warning() {
+    use bevy_due::save::SaveWorldExt;
+    use bevy_ecs::{entity::EntityHashMap, error::Severity};
+
+    let mut old = app();
+    let hero = old.world_mut().spawn_empty().id();
+    shield_for(&mut old, hero, 20, 1);
+    let saved = old.world_mut().save_timers().expect("it can be saved");
+    let mut new = app();
+    new.insert_resource(FallbackErrorHandler(|error, _| {
+        assert_eq!(error.severity(), Severity::Warning, "{error}");
+        REPORTS.with_borrow_mut(|errors| errors.push(error.to_string()));
+    }));
+    let loaded = new
+        .world_mut()
+        .load_timers(&saved, &mut EntityHashMap::default());
+    loaded.expect("the rest can be loaded");
+    new.update();
+    let errors = REPORTS.take();
+    assert!(
+        errors[0].contains("no component is registered"),
+        "{errors:?}"
+    );
+}

@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-/// The recent maximum of the length of a buffer. It decays to half in some fifty swaps.
+/// The recent maximum of the length of a buffer. It decays to half in some fifty calls of `note`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentPeak(usize);
 

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The messages of a world that were on their way at one moment, and whose turn it was then. They share
-/// their contents with the messages in the world, so these need neither `Clone` nor a codec.
+/// their contents with the messages in the world, so that a message needs neither `Clone` nor a codec.
 #[derive(Default)]
 pub(crate) struct MailCopy {
     replies: Queue,
@@ -36,7 +36,7 @@ impl MailCopy {
             mailbag.queue.share();
             copy.replies = mailbag.kept.replies.copy(&|entity| entity);
             copy.queue = mailbag.queue.copy(&|entity| entity);
-            let held = mailbag.kept.in_transit();
+            let held = mailbag.kept.in_transit().into_iter();
             let held = held.map(|(root, held)| (root, held.copy(&|entity| entity)));
             copy.held = held.collect();
         }
@@ -60,12 +60,13 @@ impl MailCopy {
             let (root, held) = (latest(*root), held.copy(latest));
             match kept.remove(root) {
                 Some(_) => _ = mailbag.kept.insert(root, held),
-                // The move has ended.
+                // The move has ended, so its mail is like all other.
                 None => mailbag.queue.append(&mut held.into_queue()),
             }
         }
         mailbag.queue.append(&mut self.queue.copy(latest));
-        // Their destructors are code of the game.
+        mailbag.is_urgent = true;
+        // They are dropped last, because a destructor of the game may panic.
         drop((discarded, kept));
     }
 }

@@ -295,7 +295,10 @@ impl Inbox {
         let Some(mut queue) = inbox.and_then(|mut inbox| inbox.take(false)) else {
             return;
         };
-        world.resource_mut::<Mailbag>().queue.append(&mut queue);
+        let mut mailbag = world.resource_mut::<Mailbag>();
+        mailbag.queue.append(&mut queue);
+        // A world that sleeps looks at its inbox alone.
+        mailbag.is_urgent = true;
         // The next frame reuses the memory.
         world.resource_mut::<Self>().spare = queue;
     }

@@ -39,9 +39,12 @@ impl Kept {
         self.replies.len() == 0 && self.transit.is_empty()
     }
 
-    /// Iterates over the entities in transit, with their letters.
-    pub(super) fn in_transit(&self) -> impl Iterator<Item = (Entity, &HeldLetters)> {
-        self.transit.iter().map(|(&root, held)| (root, held))
+    /// Returns the entities in transit with their letters, in the order of the entities.
+    pub(super) fn in_transit(&self) -> Vec<(Entity, &HeldLetters)> {
+        let held = self.transit.iter().map(|(&root, held)| (root, held));
+        let mut held: Vec<_> = held.collect();
+        held.sort_unstable_by_key(|&(root, _)| root);
+        held
     }
 
     /// Adds a letter to an entity, and to the letters of the one that takes it along, if any.
@@ -92,7 +95,7 @@ impl Kept {
         let before = self.remove(root);
         self.letters += held.len();
         self.transit.insert(root, held);
-        // A panic may keep the mark from the entity.
+        // If a panic prevents the mark, the next run ends the hold.
         self.to_check.push_back(root);
         before
     }
@@ -259,9 +262,8 @@ pub(crate) fn visit_letters(world: &World, mut visit: impl FnMut(Option<Entity>,
     };
     let mut visit = |letter: MailRef| visit(recipient(letter.to, directory), letter);
     mailbag.kept.replies.visit(&mut visit);
-    let mut held: Vec<_> = mailbag.kept.in_transit().collect();
-    held.sort_unstable_by_key(|&(root, _)| root);
-    let held = held.into_iter().flat_map(|(_, held)| held.letters());
+    let held = mailbag.kept.in_transit().into_iter();
+    let held = held.flat_map(|(_, held)| held.letters());
     held.filter_map(Letter::get).for_each(&mut visit);
     mailbag.queue.visit(&mut visit);
 }
@@ -329,21 +331,32 @@ pub(crate) fn on_end_transit(ended: On<Remove<InTransit>>, mailbag: Option<ResMu
 /// An observer of a mark may export the entity again, and begin another hold. If it panics, the next run
 /// ends this one.
 pub(crate) fn release_lost(world: &mut World) {
-    while let Some(&root) = world.resource::<Mailbag>().kept.to_check.front() {
-        end_hold(world, root);
+    loop {
         let mut mailbag = world.resource_mut::<Mailbag>();
-        mailbag.kept.to_check.pop_front();
+        let Some(root) = mailbag.kept.to_check.pop_front() else {
+            return;
+        };
+        end_hold(world, root);
     }
 }
 
 /// Ends the hold of an entity, unless it is in transit.
 fn end_hold(world: &mut World, root: Entity) {
     let is_lost = |world: &World| world.get::<InTransit>(root).is_none();
-    let held = HeldLetters::of(world, root).map(|held| held.names.values().copied());
-    let members: Vec<Entity> = held.into_iter().flatten().collect();
-    for member in members {
+    let is_marked = |world: &World, member| {
         let mark = world.get::<InTransit>(member);
-        if is_lost(world) && mark.is_some_and(|mark| mark.root == root) {
+        mark.is_some_and(|mark| mark.root == root)
+    };
+    let held = HeldLetters::of(world, root).map(|held| held.names.values().copied());
+    let mut marked: Vec<Entity> = held.into_iter().flatten().collect();
+    marked.retain(|&member| is_marked(world, member));
+    if is_lost(world) && !marked.is_empty() {
+        // If an observer panics, the next run looks again.
+        let mut mailbag = world.resource_mut::<Mailbag>();
+        mailbag.kept.to_check.push_back(root);
+    }
+    for member in marked {
+        if is_lost(world) && is_marked(world, member) {
             world.entity_mut(member).remove::<InTransit>();
         }
     }

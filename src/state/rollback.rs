@@ -17,10 +17,10 @@
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys |
-//! | messages on their way, and whose turn it is | what other threads have sent since the last frame: it stays. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
+//! | messages on their way, and whose turn it is | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
 #![cfg_attr(
     feature = "serialize",
-    doc = "| entities before their export, as [not in transit](crate::moving::InTransit), and mail that is held during a move | entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity) |"
+    doc = "| entities before their export, as [not in transit](crate::moving::InTransit), and mail that is held during a move | entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity), nor past a [`commit_entity`](crate::moving::MoveWorldExt::commit_entity), which brings mail that the other world has forgotten |"
 )]
 //!
 //! Copy Bevy's times with each snapshot: `Time<Virtual>`, `Time<Fixed>`, and, if timers run on

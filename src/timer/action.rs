@@ -109,7 +109,17 @@ impl TimerAction {
                 },
             ) => (name, data) == (of, with),
             (Kind::Call(_, call), Kind::Call(_, of)) => Arc::ptr_eq(call, of),
-            (own, other) => mem::discriminant(own) == mem::discriminant(other),
+            (Kind::Nothing, Kind::Nothing)
+            | (Kind::Despawn, Kind::Despawn)
+            | (Kind::DespawnOwner, Kind::DespawnOwner) => true,
+            (
+                Kind::Nothing
+                | Kind::Despawn
+                | Kind::DespawnOwner
+                | Kind::Named { .. }
+                | Kind::Call(..),
+                _,
+            ) => false,
         }
     }
 

@@ -272,7 +272,7 @@ pub(crate) fn swap(world: &mut World) {
     world.flush();
 }
 
-/// Settles the clock of the timer of `entity` now, if the next swap would do it. Its delay starts if
+/// Settles the clock of the timer at a place now, if the next swap would do it. Its delay starts if
 /// it had no clock. Returns its place, or `None` if it is gone.
 ///
 /// # Errors

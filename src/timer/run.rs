@@ -170,7 +170,7 @@ impl Run {
                 let next = due.iter().take(ahead).rev();
                 turns.extend(Turn::read(world, next, self.scope));
                 if let (Some(begun), Some(Some(turn))) = (begun, turns.last_mut()) {
-                    // What became due while a handler read the clocks waits for the next run.
+                    // What became due on this clock while a handler read the clocks waits for the next run.
                     turn.reading.now = turn.reading.now.min(begun.reading.now);
                 }
             }

@@ -1,6 +1,6 @@
 //! Tests of single rules: a restore brings the timers back, and leaves everything else alone.
 
-use core::{cell::RefCell, panic::AssertUnwindSafe, time::Duration};
+use core::{panic::AssertUnwindSafe, time::Duration};
 use std::{collections::VecDeque, panic::catch_unwind};
 
 use bevy_app::prelude::*;
@@ -16,13 +16,15 @@ use bevy_due::{
 use bevy_ecs::{
     entity::EntityHashMap,
     entity_disabling::Disabled,
-    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    error::{FallbackErrorHandler, Severity},
     message::Messages,
     prelude::*,
     resource::IsResource,
     system::RunSystemOnce,
 };
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
+
+use crate::support::{errors, record, reports};
 
 const STEP: Duration = Duration::from_millis(100);
 
@@ -507,13 +509,6 @@ fn a_time_out_of_a_discarded_future_does_not_arrive() {
 
 #[test]
 fn a_one_time_command_that_has_run_is_reported_when_it_is_due_again() {
-    fn record(error: BevyError, _: ErrorContext) {
-        assert_eq!(error.severity(), Severity::Warning);
-        ERRORS.with_borrow_mut(|errors| errors.push(error.to_string()));
-    }
-
-    thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(record));
     let log = |commands: &mut Commands| {
@@ -525,14 +520,15 @@ fn a_one_time_command_that_has_run_is_reported_when_it_is_due_again() {
     app.update();
     app.update();
     assert_eq!(app.world().resource::<Log>().0, ["ran"]);
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
     restore(&mut app, &snapshot);
     app.update();
     app.update();
     assert_eq!(app.world().resource::<Log>().0, ["ran"]);
-    let errors = ERRORS.take();
-    assert_eq!(errors.len(), 1, "{errors:?}");
-    assert!(errors[0].contains("run(system)"), "{errors:?}");
+    let [(Severity::Warning, warning)] = &reports()[..] else {
+        panic!("one warning is expected");
+    };
+    assert!(warning.contains("run(system)"), "{warning}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use bevy_app::prelude::*;
 use bevy_due::{
     ArmedTimers, Clock, ClockId, ClocksMut, Cooldown, DespawnAfter, Owned, OwnedBy, PausedBy,
     Timer, TimerAction, TimerCancelled,
+    clock::SpeedModifier,
     conditions::run_clock_if,
     message::{MessageCommandsExt, MessageEntityCommandsExt, NoAnswer, Packet, ReplyTo},
     prelude::*,
@@ -24,7 +25,7 @@ use bevy_ecs::{
 };
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
 
-use crate::support::{errors, record, reports};
+use crate::support::errors::{errors, record, reports};
 
 const STEP: Duration = Duration::from_millis(100);
 
@@ -299,6 +300,24 @@ fn the_entities_of_an_owner_keep_their_order() {
     let mut expected = timers.clone();
     expected[1] = entities[&timers[1]];
     assert_eq!(owned, expected);
+}
+
+/// The entity counted as new in both lists.
+#[test]
+fn an_owned_entity_that_becomes_a_modifier_keeps_its_place_among_the_owned() {
+    let mut app = app();
+    let owner = app.world_mut().spawn(Clock::new()).id();
+    let [first, second] = [(); 2].map(|()| {
+        app.world_mut()
+            .spawn((OwnedBy(owner), Timer::every(STEP)))
+            .id()
+    });
+    let snapshot = app.world_mut().snapshot_timers();
+    let modifier = SpeedModifier::new(owner, 0.5);
+    app.world_mut().entity_mut(second).insert(modifier);
+    restore(&mut app, &snapshot);
+    let owned = app.world().get::<Owned>(owner).unwrap().iter();
+    assert_eq!(owned.collect::<Vec<_>>(), [first, second]);
 }
 
 #[test]

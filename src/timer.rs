@@ -59,6 +59,8 @@ use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
 pub(crate) use action::{TimerHandlers, add_handler, add_timer_handler, check_handler};
 pub(crate) use arm::add_timer;
+#[cfg(feature = "serialize")]
+pub(crate) use arm::order_loaded;
 pub use budget::TimerBudget;
 pub use build::{InvalidTimer, MissedTicks};
 pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};

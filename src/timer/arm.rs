@@ -46,6 +46,8 @@ pub(super) struct SwapList {
     timers: Vec<Place>,
     /// The number of timers in a saved state.
     pub(super) loaded: usize,
+    /// How many of these there were when they last got their saved order.
+    pub(super) ordered: usize,
     /// The length at which cancelled timers are forgotten.
     limit: usize,
     peak: RecentPeak,
@@ -97,7 +99,7 @@ impl SwapList {
 
     /// Takes all timers. Hand the memory back with [`reuse`](Self::reuse).
     fn take(&mut self) -> Vec<Place> {
-        self.loaded = 0;
+        (self.loaded, self.ordered) = (0, 0);
         mem::take(&mut self.timers)
     }
 
@@ -284,6 +286,8 @@ pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place
         return Some(Ok(place));
     }
     Some(world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
+        // The swap orders only the timers that are not settled by then.
+        order_list(world, &mut queues);
         let mut settling = Settling::new(world, true);
         let settled = settling.settle(&mut queues, place);
         let settled = settled.map_err(|(.., clock)| clock)?;
@@ -292,6 +296,25 @@ pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place
         }
         Ok(settled)
     }))
+}
+
+/// Gives the loaded timers on the list their saved order before the swap does, so that they are saved in it.
+#[cfg(feature = "serialize")]
+pub(crate) fn order_loaded(world: &mut World) {
+    if world.contains_resource::<TimerQueues>() {
+        world.resource_scope(|world, mut queues: Mut<TimerQueues>| order_list(world, &mut queues));
+    }
+}
+
+/// Gives the loaded timers on the list their saved order, unless they have it.
+fn order_list(world: &World, queues: &mut TimerQueues) {
+    let list = &mut queues.arming.swap_list;
+    if list.ordered != list.loaded {
+        list.ordered = list.loaded;
+        let mut listed = mem::take(&mut list.timers);
+        put_in_saved_order(world, queues, &mut listed);
+        queues.arming.swap_list.timers = listed;
+    }
 }
 
 /// Gives loaded timers the order in which they were saved, and sorts the list.

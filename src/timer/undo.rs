@@ -123,7 +123,7 @@ impl TimerQueues {
         self.deferred.rewind(mark.spending, deferred);
         let listed = &mut self.arming.swap_list;
         listed.retain(|_| false);
-        listed.loaded = mark.loaded;
+        (listed.loaded, listed.ordered) = (mark.loaded, 0);
         for &(entity, kind) in &mark.listed {
             let component = kind.get(world, mapper.get_mapped(entity));
             if let Some(place) = component.and_then(|it| it.seat.place()) {

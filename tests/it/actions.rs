@@ -1,15 +1,9 @@
 //! `TimerAction`: an action that runs each time its timer fires.
 
-use core::cell::RefCell;
-
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::{App, PreUpdate};
 use bevy_due::{OwnedTimerFired, Timer, prelude::*};
-use bevy_ecs::{
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
-    message::Messages,
-    prelude::*,
-};
+use bevy_ecs::{error::FallbackErrorHandler, message::Messages, prelude::*};
 use bevy_time::{Fixed, Time};
 
 #[derive(Component, Clone)]
@@ -29,12 +23,6 @@ struct Note(Entity);
 /// The actions that ran, in order, each with its entity.
 #[derive(Resource, Default)]
 struct Calls(Vec<(&'static str, Entity)>);
-
-thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    ERRORS.with_borrow_mut(|errors| errors.push(format!("{error}")));
-}
 
 fn action_app() -> App {
     let mut app = app();
@@ -222,7 +210,7 @@ fn an_error_in_an_action_reaches_the_error_handler_and_stops_no_timer() {
     let last = spawn_with_action(&mut app, log_call("last"));
     advance_ms(&mut app, 10);
     assert_eq!(calls(&mut app), [("last", last)]);
-    let errors = ERRORS.take();
+    let errors = errors();
     let expected = [
         "\"unheard of\"", // A warning, before the first timer fires.
         "failed 1",
@@ -264,7 +252,7 @@ fn a_despawned_target_is_not_an_error() {
         );
     }
     advance_ms(&mut app, 10);
-    assert_eq!(ERRORS.take(), Vec::<String>::new());
+    assert_eq!(errors(), Vec::<String>::new());
 }
 
 #[test]
@@ -300,7 +288,7 @@ fn a_named_handler_reads_the_data_of_the_action_that_runs() {
         expected.push((later, vec![data]));
     }
     assert_eq!(app.world().resource::<Read>().0, expected);
-    assert_eq!(ERRORS.take(), Vec::<String>::new());
+    assert_eq!(errors(), Vec::<String>::new());
 }
 
 #[test]

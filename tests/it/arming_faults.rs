@@ -4,19 +4,9 @@ use core::time::Duration;
 
 use crate::support::*;
 use bevy_app::prelude::*;
-use bevy_due::{
-    ArmedTimers, Clock, ClockId, OnClock, Timer,
-    prelude::*,
-    timer::{Pauses, TimerStatus},
-};
-use bevy_ecs::{prelude::*, system::SystemState};
+use bevy_due::{ArmedTimers, Clock, ClockId, OnClock, Timer, prelude::*, timer::Pauses};
+use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, Virtual};
-
-fn status(app: &mut App, timer: Entity) -> TimerStatus {
-    let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
-    let timers = state.get(app.world()).unwrap();
-    timers.get(timer).expect("it is armed")
-}
 
 /// The end of an orphan was recorded for the next frame and for the next fixed step. The second record
 /// stayed, and despawned an entity that had been saved by another timer.

@@ -6,7 +6,7 @@ use bevy_due::{
     Clock, Timer, TimerKey,
     clock::ClockError,
     prelude::*,
-    timer::{NoSuchTimer, TimerMut, TimerStatus},
+    timer::{NoSuchTimer, TimerMut},
 };
 use bevy_ecs::prelude::*;
 
@@ -15,11 +15,6 @@ struct Poison(u32);
 
 impl TimerKey for Poison {
     const NAME: &'static str = "poison";
-}
-
-fn status(app: &mut App, timer: Entity) -> TimerStatus {
-    let status = app.world_mut().with_timers(|timers| timers.get(timer));
-    status.expect("it is armed")
 }
 
 fn change(app: &mut App, timer: Entity, change: impl FnOnce(&mut TimerMut)) {

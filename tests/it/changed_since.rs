@@ -1,10 +1,11 @@
 //! The entities that have not changed since a snapshot continue from the data stored then.
 
 mod game;
+mod random;
 mod rules;
 mod store;
-use crate::saving::script::Random;
 use game::Game;
+use random::Random;
 use store::Store;
 
 /// The frames of each game.

@@ -1,27 +1,15 @@
 //! What queries say about timers that were changed, and beside lifetimes.
 
-use crate::support::*;
-use bevy_app::App;
-use bevy_due::{
-    Clock, ClockId, DespawnAfter, Timer, TimerKey, clock::SpeedModifier, prelude::*,
-    timer::TimerStatus,
-};
-use bevy_ecs::{
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
-    prelude::*,
-};
-use core::{cell::RefCell, time::Duration};
+use crate::support::{errors::*, *};
+use bevy_due::{Clock, ClockId, DespawnAfter, Timer, TimerKey, clock::SpeedModifier, prelude::*};
+use bevy_ecs::{error::FallbackErrorHandler, prelude::*};
+use core::time::Duration;
 
 #[derive(Component)]
 struct Meteor;
 
 impl TimerKey for Meteor {
     const NAME: &'static str = "meteor";
-}
-
-fn status(app: &mut App, timer: Entity) -> TimerStatus {
-    let status = app.world_mut().with_timers(|timers| timers.get(timer));
-    status.expect("it is armed")
 }
 
 #[test]
@@ -125,14 +113,6 @@ fn an_observer_may_despawn_a_timer_that_is_being_set_or_paused() {
     assert_eq!(fired(&mut app), [""; 0]);
 }
 
-thread_local! {
-    static REPORTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-fn record(error: BevyError, _: ErrorContext) {
-    REPORTS.with_borrow_mut(|reports| reports.push(error.to_string()));
-}
-
 #[test]
 fn a_text_that_was_never_a_key_is_reported_once() {
     let mut app = app();
@@ -152,7 +132,7 @@ fn a_text_that_was_never_a_key_is_reported_once() {
     let world = app.world_mut();
     assert!(world.cancel_timer(boss, "shield"));
     assert!(!world.cancel_timer(boss, "shield"), "it was a key once");
-    let reports = REPORTS.take();
+    let reports = errors();
     assert_eq!(reports.len(), 1, "{reports:?}");
     assert!(reports[0].contains("\"metoer\""), "{reports:?}");
 }

@@ -1,14 +1,14 @@
 //! Replacing a clock, or its parent: the time and everything on the clock stay.
 
-use core::{cell::RefCell, mem};
+use core::mem;
 
-use crate::support::{updates::*, *};
+use crate::support::{errors::*, updates::*, *};
 use bevy_app::App;
 use bevy_due::{
     ArmedTimers, CancelReason, Clocks, ClocksMut, Timer, clock::ClockError, prelude::*,
 };
 use bevy_ecs::{
-    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    error::{FallbackErrorHandler, Severity},
     prelude::*,
     system::SystemState,
 };
@@ -16,10 +16,6 @@ use bevy_time::{Fixed, Time};
 
 fn clock(app: &mut App, clock: Entity) -> Mut<'_, Clock> {
     app.world_mut().get_mut(clock).unwrap()
-}
-
-fn spawn_clock(app: &mut App, clock: Clock) -> Entity {
-    app.world_mut().spawn(clock).id()
 }
 
 fn insert(app: &mut App, entity: Entity, clock: Clock) {
@@ -31,14 +27,6 @@ fn assign(app: &mut App, entity: Entity, new: Clock) {
 }
 
 const REPLACEMENTS: [fn(&mut App, Entity, Clock); 2] = [insert, assign];
-
-thread_local!(static ERRORS: RefCell<Vec<(Severity, String)>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    ERRORS.with_borrow_mut(|errors| {
-        errors.push((error.severity(), error.to_string().trim_end().into()));
-    });
-}
 
 #[test]
 fn a_replaced_clock_keeps_its_time_its_timers_and_its_callbacks() {
@@ -246,7 +234,7 @@ fn a_replacement_with_a_bad_parent_is_a_warning_and_keeps_the_parent() {
         for (parent, error) in [(b, cycle), missing] {
             replace(&mut app, a, Clock::of(parent).with_speed(2.0));
             advance_ms(&mut app, 10);
-            assert_eq!(ERRORS.take(), [(Severity::Warning, error)]);
+            assert_eq!(reports(), [(Severity::Warning, error)]);
             assert_eq!(clock(&mut app, a).parent(), ClockId::Virtual);
         }
         assert_eq!(now(&app, a), ms(40));
@@ -261,7 +249,7 @@ fn a_new_clock_that_drives_itself_is_a_warning() {
     insert(&mut app, own, Clock::of(own));
     advance_ms(&mut app, 10);
     let cycle = ClockError::Cycle(vec![own]).to_string();
-    assert_eq!(ERRORS.take(), [(Severity::Warning, cycle)]);
+    assert_eq!(reports(), [(Severity::Warning, cycle)]);
     assert_eq!(now(&app, own), ms(0), "it stands still");
 }
 

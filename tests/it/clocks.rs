@@ -1,8 +1,8 @@
 //! `Clock`: custom clocks and the built-in ones.
 
-use core::{cell::RefCell, time::Duration};
+use core::time::Duration;
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::prelude::*;
 #[cfg(feature = "serialize")]
 use bevy_due::save::SaveWorldExt;
@@ -13,23 +13,12 @@ use bevy_due::{
 use bevy_ecs::{
     entity::{EntityHashMap, MapEntities},
     entity_disabling::Disabled,
-    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    error::{FallbackErrorHandler, Severity},
     prelude::*,
 };
 use bevy_time::{Fixed, Time, Virtual};
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-thread_local!(static ERRORS: RefCell<Vec<(Severity, ClockError)>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    let unknown: &ClockError = error.downcast_ref().expect("it is about a clock");
-    ERRORS.with_borrow_mut(|errors| errors.push((error.severity(), unknown.clone())));
-}
-
-fn spawn_clock(app: &mut App, clock: Clock) -> Entity {
-    app.world_mut().spawn(clock).id()
-}
 
 fn clock(app: &mut App, clock: Entity) -> Mut<'_, Clock> {
     app.world_mut().get_mut::<Clock>(clock).unwrap()
@@ -273,9 +262,12 @@ fn a_missing_clock_logs_a_warning_and_cancels_the_timer() {
         fired(&mut app).is_empty(),
         "a clock without a parent should stand still"
     );
-    let warning = (Severity::Warning, ClockError::NoSuchClock(missing.into()));
+    let warning = (
+        Severity::Warning,
+        ClockError::NoSuchClock(missing.into()).to_string(),
+    );
     assert_eq!(
-        ERRORS.take(),
+        reports(),
         [warning.clone(), warning],
         "one warning for the timer and one for the clock"
     );
@@ -622,7 +614,7 @@ fn a_clock_keeps_its_parent_if_it_is_mapped_to_an_invalid_one() {
         map_parent(&mut app, own, [parent, invalid]);
         advance_ms(&mut app, 10);
         assert_eq!(clock(&mut app, own).parent(), ClockId::Own(parent));
-        assert_eq!(ERRORS.take().len(), 1, "a warning");
+        assert_eq!(reports().len(), 1, "a warning");
     }
     assert_eq!(now(&app, own), ms(30));
 

@@ -2,9 +2,9 @@
 
 use std::panic::catch_unwind;
 
-use core::{cell::RefCell, panic::AssertUnwindSafe};
+use core::panic::AssertUnwindSafe;
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{
     ArmedTimers, Clocks, ClocksMut, Timer,
@@ -13,26 +13,10 @@ use bevy_due::{
     prelude::*,
 };
 use bevy_ecs::{
-    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    error::{FallbackErrorHandler, Severity},
     prelude::*,
 };
 use bevy_time::TimePlugin;
-
-#[derive(Debug, PartialEq)]
-struct Report {
-    text: String,
-    severity: Severity,
-}
-
-thread_local!(static REPORTS: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    let severity = error.severity();
-    // The first line. The others are a backtrace.
-    let text = error.to_string().lines().next().unwrap_or("").to_owned();
-    let report = Report { text, severity };
-    REPORTS.with_borrow_mut(|reports| reports.push(report));
-}
 
 fn error_app() -> App {
     let mut app = app();
@@ -66,7 +50,7 @@ fn errors_of_callbacks_name_the_cause_the_place_and_the_entity() {
     let update = app.world_mut().spawn(UpdateComponent::new(|_| fails()));
     let update = update.id();
     advance_ms(&mut app, 10);
-    let reports = REPORTS.take();
+    let reports = reports();
     let expected = [
         (named, "timer handler \"fails\""),
         (closure, "{{closure}}"),
@@ -76,8 +60,8 @@ fn errors_of_callbacks_name_the_cause_the_place_and_the_entity() {
     ];
     assert_eq!(reports.len(), expected.len(), "{reports:?}");
     for (report, (entity, place)) in reports.iter().zip(expected) {
-        assert_eq!(report.severity, Severity::Panic, "{report:?}");
-        let text = &report.text;
+        assert_eq!(report.0, Severity::Panic, "{report:?}");
+        let text = &report.1;
         let end = format!("{place} of {entity}: no luck");
         assert!(text.ends_with(&end), "{text:?} should end with {end:?}");
     }
@@ -97,7 +81,7 @@ fn a_system_without_its_parameters_is_skipped_without_a_report() {
         _ = &captured;
     });
     advance_ms(&mut app, 30);
-    assert_eq!(REPORTS.take(), []);
+    assert_eq!(reports(), []);
 }
 
 /// A world that records errors and has no plugin.
@@ -138,13 +122,13 @@ fn the_first_use_of_a_world_without_the_plugin_is_reported_once() {
             used(&mut world);
             world.flush();
         }
-        let reports = REPORTS.take();
+        let reports = reports();
         let [report] = &*reports else {
             panic!("{what}: {reports:?}");
         };
-        assert_eq!(report.severity, Severity::Warning);
-        assert!(report.text.starts_with(what), "{report:?}");
-        assert!(report.text.contains("`DuePlugin`"), "{report:?}");
+        assert_eq!(report.0, Severity::Warning);
+        assert!(report.1.starts_with(what), "{report:?}");
+        assert!(report.1.contains("`DuePlugin`"), "{report:?}");
     }
 }
 
@@ -160,7 +144,7 @@ fn a_world_with_the_plugin_is_not_reported() {
     app.world_mut().spawn(UpdateComponent::new(|_| ()));
     app.world_mut().spawn(MessageComponent::new());
     app.update();
-    assert_eq!(REPORTS.take(), []);
+    assert_eq!(reports(), []);
 }
 
 #[test]
@@ -204,21 +188,21 @@ fn an_unknown_handler_is_reported_before_the_timer_fires() {
         .add_timer_handler("grow", |_: In<TimerFired>| {});
     spawn(&mut app, "grow");
     advance_ms(&mut app, 10);
-    let [report] = &*REPORTS.take() else {
+    let [report] = &*reports() else {
         panic!("one action has no handler");
     };
-    assert_eq!(report.severity, Severity::Warning);
-    assert!(report.text.contains("\"combo ends\""), "{report:?}");
-    assert!(report.text.contains(&format!("of {combo}:")), "{report:?}");
+    assert_eq!(report.0, Severity::Warning);
+    assert!(report.1.contains("\"combo ends\""), "{report:?}");
+    assert!(report.1.contains(&format!("of {combo}:")), "{report:?}");
 
     advance_ms(&mut app, 10);
-    assert_eq!(REPORTS.take(), [], "reported once");
+    assert_eq!(reports(), [], "reported once");
     advance_ms(&mut app, 10);
-    let [report] = &*REPORTS.take() else {
+    let [report] = &*reports() else {
         panic!("the firing is an error");
     };
-    assert_eq!(report.severity, Severity::Panic);
-    assert!(report.text.contains(&format!("of {combo}:")), "{report:?}");
+    assert_eq!(report.0, Severity::Panic);
+    assert!(report.1.contains(&format!("of {combo}:")), "{report:?}");
 }
 
 #[test]
@@ -227,11 +211,11 @@ fn an_unknown_handler_from_before_the_plugin_is_reported() {
     app.insert_resource(FallbackErrorHandler(record));
     let timer = (TimerAction::named("unheard of"), Timer::after(ms(30)));
     app.world_mut().spawn(timer);
-    REPORTS.take();
+    reports();
     app.add_plugins((TimePlugin, DuePlugin::default()));
     app.update();
-    let reports = REPORTS.take();
-    assert!(reports[0].text.contains("\"unheard of\""), "{reports:?}");
+    let reports = reports();
+    assert!(reports[0].1.contains("\"unheard of\""), "{reports:?}");
 }
 
 #[test]
@@ -244,13 +228,13 @@ fn a_speed_modifier_of_an_entity_without_a_clock_is_reported_once() {
         app.world_mut().spawn(SpeedModifier::new(clock, 0.5));
     }
     app.world_mut().entity_mut(late).insert(Clock::new());
-    REPORTS.take();
+    reports();
     for _ in 0..3 {
         advance_ms(&mut app, 10);
     }
-    let reports = REPORTS.take();
+    let reports = reports();
     assert_eq!(reports.len(), 1, "{reports:?}");
-    assert_eq!(reports[0].severity, Severity::Warning);
-    let text = &reports[0].text;
+    assert_eq!(reports[0].0, Severity::Warning);
+    let text = &reports[0].1;
     assert!(text.contains(&plain.to_string()), "{text}");
 }

@@ -1,7 +1,7 @@
 //! Handlers that panic, nest runs, and replace or remove the timers, owners and clocks that fire.
 //!
-//! Each of the first modules pins single cases. The games play random scripts and check after each
-//! frame what must hold whatever the handlers do.
+//! Each of the first modules pins single cases. The game plays random scripts, also with runs inside
+//! handlers, and checks after each frame what must hold whatever the handlers do.
 
 mod callbacks;
 mod clocks;
@@ -10,8 +10,6 @@ mod panics;
 mod replacements;
 mod reports;
 
-mod message_game;
-mod message_script;
 mod timer_game;
 mod timer_ledger;
 mod timer_ops;
@@ -82,7 +80,7 @@ fn cancel_messages(app: &App) -> Vec<(Entity, CancelReason)> {
         .collect()
 }
 
-/// The settings of the games. A game is long, so there are fewer cases than by default, unless
+/// The settings of the game. A game is long, so there are fewer cases than by default, unless
 /// `PROPTEST_CASES` sets their number.
 fn game_config() -> ProptestConfig {
     let failures = FileFailurePersistence::Direct("proptest-regressions/hostile_handlers.txt");

@@ -1,15 +1,11 @@
 //! `insert_for`: components for a limited time.
 
-use core::{any::type_name, cell::RefCell};
+use core::any::type_name;
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{Timer, prelude::*};
-use bevy_ecs::{
-    entity_disabling::Disabled,
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
-    prelude::*,
-};
+use bevy_ecs::{entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*};
 
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 struct Shield(u32);
@@ -237,7 +233,7 @@ fn a_limited_pause_ends_itself_and_a_limited_disabling_is_an_error() {
     let mut entity = app.world_mut().entity_mut(hero);
     entity.insert_for(ms(20), Disabled);
     assert!(!entity.contains::<Disabled>());
-    assert_eq!(REPORTS.take().len(), 1);
+    assert_eq!(errors().len(), 1);
 }
 
 #[test]
@@ -270,9 +266,9 @@ fn two_types_with_one_name_are_an_error() {
     let mut entity = app.world_mut().entity_mut(hero);
     entity.insert_for(ms(20), one);
     entity.insert_for(ms(20), first());
-    assert_eq!(REPORTS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
     entity.insert_for(ms(10), two);
-    let reports = REPORTS.take();
+    let reports = errors();
     assert_eq!(reports.len(), 1, "{reports:?}");
     assert!(reports[0].contains(name_of(two)), "{reports:?}");
     assert!(!has(&app, hero, &two), "it would stay forever");
@@ -286,14 +282,6 @@ fn has<C: Component>(app: &App, entity: Entity, _: &C) -> bool {
     app.world().entity(entity).contains::<C>()
 }
 
-thread_local! {
-    static REPORTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-fn record(error: BevyError, _: ErrorContext) {
-    REPORTS.with_borrow_mut(|reports| reports.push(error.to_string()));
-}
-
 #[cfg(feature = "serialize")]
 #[test]
 fn data_that_names_an_unknown_component_is_a_warning() {
@@ -305,18 +293,14 @@ fn data_that_names_an_unknown_component_is_a_warning() {
     shield_for(&mut old, hero, 20, 1);
     let saved = old.world_mut().save_timers().expect("it can be saved");
     let mut new = app();
-    new.insert_resource(FallbackErrorHandler(|error, _| {
-        assert_eq!(error.severity(), Severity::Warning, "{error}");
-        REPORTS.with_borrow_mut(|errors| errors.push(error.to_string()));
-    }));
+    new.insert_resource(FallbackErrorHandler(record));
     let loaded = new
         .world_mut()
         .load_timers(&saved, &mut EntityHashMap::default());
     loaded.expect("the rest can be loaded");
     new.update();
-    let errors = REPORTS.take();
-    assert!(
-        errors[0].contains("no component is registered"),
-        "{errors:?}"
-    );
+    let reports = reports();
+    let (severity, text) = &reports[0];
+    assert_eq!(*severity, Severity::Warning, "{reports:?}");
+    assert!(text.contains("no component is registered"), "{reports:?}");
 }

@@ -1,12 +1,9 @@
 //! The timers that the crate itself arms, saved by reflection: `insert_for` and requests keep their
 //! promises in the world that loads them.
 
-use core::{
-    any::{TypeId, type_name},
-    cell::RefCell,
-};
+use core::any::{TypeId, type_name};
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{
     ClockId, DuePlugin, OwnedTimerFired, Timer, TimerAction,
@@ -18,7 +15,7 @@ use bevy_due::{
 };
 use bevy_ecs::{
     entity::EntityHashMap,
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    error::FallbackErrorHandler,
     prelude::*,
     reflect::{AppTypeRegistry, ReflectComponent},
 };
@@ -42,12 +39,6 @@ struct Fire;
 
 #[derive(Component, Reflect)]
 struct NotReflectedAsComponent;
-
-thread_local!(static REPORTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    REPORTS.with_borrow_mut(|reports| reports.push(error.to_string()));
-}
 
 /// Returns an app that records its errors, and an entity with these components.
 fn hero_app(components: impl Bundle) -> (App, Entity) {
@@ -125,7 +116,7 @@ fn a_loaded_timer_removes_a_component_that_is_registered() {
     app.register_type::<Shield>();
     load(&mut app, hero, &saved);
     assert_ends_in_20_ms::<Shield>(&mut app, hero);
-    assert_eq!(REPORTS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -139,7 +130,7 @@ fn a_loaded_timer_removes_a_generic_component() {
     load(&mut app, hero, &saved);
     assert_ends_in_20_ms::<Buff<(Fire, u8)>>(&mut app, hero);
     assert!(app.world().entity(hero).contains::<Buff<(u8, Fire)>>());
-    assert_eq!(REPORTS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -152,7 +143,7 @@ fn a_loaded_timer_removes_a_component_that_had_a_limit_before() {
         .insert_for(ms(5), Shield(2));
     load(&mut app, hero, &saved);
     assert_ends_in_20_ms::<Shield>(&mut app, hero);
-    assert_eq!(REPORTS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -187,7 +178,7 @@ fn an_unknown_component_is_reported_once_when_its_timer_is_loaded() {
     let saved = saved_limit(Shield(1));
     let (mut app, hero) = hero_app(Shield(1));
     load(&mut app, hero, &saved);
-    let reports = REPORTS.take();
+    let reports = errors();
     assert_eq!(reports.len(), 1, "{reports:?}");
     for part in [
         type_name::<Shield>(),
@@ -203,7 +194,7 @@ fn an_unknown_component_is_reported_once_when_its_timer_is_loaded() {
     advance_ms(&mut app, 50);
     assert_eq!(timers_of(&mut app, hero), 0);
     assert!(app.world().entity(hero).contains::<Shield>());
-    assert_eq!(REPORTS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -212,7 +203,7 @@ fn a_type_that_is_not_registered_as_a_component_is_unknown() {
     let (mut app, hero) = hero_app(NotReflectedAsComponent);
     app.register_type::<NotReflectedAsComponent>();
     load(&mut app, hero, &saved);
-    let reports = REPORTS.take();
+    let reports = errors();
     assert_eq!(reports.len(), 1, "{reports:?}");
     assert!(reports[0].contains("#[reflect(Component)]"), "{reports:?}");
 }
@@ -223,7 +214,7 @@ fn a_component_may_become_known_until_its_time_is_over() {
         let saved = saved_limit(Shield(1));
         let (mut app, hero) = hero_app(Shield(1));
         load(&mut app, hero, &saved);
-        assert_eq!(REPORTS.take().len(), 1);
+        assert_eq!(errors().len(), 1);
         if is_registered {
             app.register_type::<Shield>();
         } else {
@@ -233,7 +224,7 @@ fn a_component_may_become_known_until_its_time_is_over() {
                 .insert_for(ms(5), Shield(2));
         }
         assert_ends_in_20_ms::<Shield>(&mut app, hero);
-        assert_eq!(REPORTS.take(), [""; 0]);
+        assert_eq!(errors(), [""; 0]);
     }
 }
 
@@ -253,11 +244,11 @@ fn a_timer_that_is_loaded_before_the_plugin_waits_for_it() {
         }
         let hero = app.world_mut().spawn(Shield(1)).id();
         load(&mut app, hero, &saved);
-        let reports = REPORTS.take();
+        let reports = errors();
         assert_eq!(reports.len(), 1, "the missing plugin: {reports:?}");
         app.add_plugins((TimePlugin, DuePlugin::default()));
         advance_ms(&mut app, 0);
-        let reports = REPORTS.take();
+        let reports = errors();
         assert_eq!(reports.len(), usize::from(!is_registered), "{reports:?}");
         if is_registered {
             assert_ends_in_20_ms::<Shield>(&mut app, hero);
@@ -362,7 +353,7 @@ fn a_loaded_request_times_out_once() {
         .collect();
     assert_eq!(told, [(Some(request), false)]);
     assert_eq!(timers_of(&mut app, me), 0);
-    assert_eq!(REPORTS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -378,7 +369,7 @@ fn a_loaded_request_takes_a_reply() {
     }
     let told = &app.world().get::<Told>(me).expect("it asks").0;
     assert_eq!(told[..], [(request, true)]);
-    assert_eq!(REPORTS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 /// Returns the requests that an entity knows to be over, with `true` for an answer.

@@ -1,22 +1,16 @@
 //! Loading clocks: the order in which they run, their parents, and their exact time.
 
-use core::{cell::RefCell, time::Duration};
+use core::time::Duration;
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{DueWorldExt, Timer, clock::ClockError, prelude::*, save::SaveWorldExt};
 use bevy_ecs::{
     entity::{EntityHashMap, MapEntities},
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    error::FallbackErrorHandler,
     prelude::*,
 };
 use bevy_time::{Fixed, Time, TimePlugin};
-
-thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    ERRORS.with_borrow_mut(|errors| errors.push(error.to_string().trim_end().into()));
-}
 
 fn recording_app() -> App {
     let mut app = app();
@@ -215,11 +209,7 @@ fn a_clock_may_be_loaded_before_its_parent() {
             advance(&mut app, Duration::from_nanos(nanos));
             advance(&mut saved_app, Duration::from_nanos(nanos));
         }
-        assert_eq!(
-            ERRORS.take(),
-            [""; 0],
-            "loaded in the order {order:?} on {root}"
-        );
+        assert_eq!(errors(), [""; 0], "loaded in the order {order:?} on {root}");
         let mut tags = fired(&mut app);
         tags.sort_unstable();
         assert_eq!(tags, ["child", "grand", "parent", "sibling"]);
@@ -237,7 +227,7 @@ fn a_parent_that_arrives_later_drives_from_the_next_reading_on() {
     assert_eq!((now(&app, parent), now(&app, child)), (ms(900), ms(500)));
     advance_ms(&mut app, 8);
     assert_eq!((now(&app, parent), now(&app, child)), (ms(908), ms(508)));
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -248,15 +238,15 @@ fn a_parent_that_is_missing_at_the_next_run_is_one_warning() {
     let gone = spawn_clock(&mut app, "gone", Clock::of(parent));
     app.world_mut().despawn(gone);
     app.world_mut().flush();
-    assert_eq!(ERRORS.take(), [""; 0], "the parent may still arrive");
+    assert_eq!(errors(), [""; 0], "the parent may still arrive");
     advance_ms(&mut app, 10);
     assert_eq!(
-        ERRORS.take(),
+        errors(),
         [ClockError::NoSuchClock(parent.into()).to_string()]
     );
     app.world_mut().entity_mut(parent).insert(Clock::new());
     advance_ms(&mut app, 10);
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
     assert_eq!(now(&app, child), ms(0), "it stands still");
 }
 
@@ -268,7 +258,7 @@ fn loaded_clocks_that_drive_each_other_are_a_warning() {
     app.world_mut().entity_mut(b).insert(Clock::of(a));
     advance_ms(&mut app, 10);
     let cycle = ClockError::Cycle(vec![a, b]).to_string();
-    assert_eq!(ERRORS.take(), [cycle]);
+    assert_eq!(errors(), [cycle]);
     assert_eq!((now(&app, a), now(&app, b)), (ms(0), ms(0)));
 }
 
@@ -285,15 +275,15 @@ fn clocks_from_before_the_plugin_find_their_parents_in_any_order() {
     app.world_mut().entity_mut(e).insert(fast);
     app.add_plugins((TimePlugin, DuePlugin::default()));
     advance_ms(&mut app, 0); // Bevy's first frame takes no time.
-    let errors = ERRORS.take();
-    assert_eq!(errors.len(), 1, "one warning for the cycle: {errors:?}");
+    let recorded = errors();
+    assert_eq!(recorded.len(), 1, "one warning for the cycle: {recorded:?}");
     let names = [a, b, c].map(|clock| clock.to_string());
     assert!(
-        names.iter().all(|name| errors[0].contains(name)),
-        "{errors:?}"
+        names.iter().all(|name| recorded[0].contains(name)),
+        "{recorded:?}"
     );
     advance_ms(&mut app, 10);
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
     assert_eq!(
         [a, b, c, d].map(|clock| now(&app, clock)),
         [0, 0, 0, 20].map(ms)
@@ -314,7 +304,7 @@ fn a_clock_that_got_another_parent_while_it_waited_keeps_it() {
         }
         advance_ms(&mut app, 10);
         assert_eq!(now(&app, child), Duration::from_secs(1));
-        assert_eq!(ERRORS.take(), [""; 0]);
+        assert_eq!(errors(), [""; 0]);
     }
 }
 
@@ -331,7 +321,7 @@ fn a_clock_that_lost_another_parent_while_it_waited_gets_the_first_one() {
     advance_ms(&mut app, 10);
     assert_eq!((now(&app, first), now(&app, child)), (ms(10), ms(10)));
     let missing = ClockError::NoSuchClock(second.into()).to_string();
-    assert_eq!(ERRORS.take(), [missing]);
+    assert_eq!(errors(), [missing]);
 }
 
 /// The time of a clock, and the remaining time of its timer.

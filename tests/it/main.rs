@@ -30,6 +30,8 @@ mod game_loop;
 mod hostile_handlers;
 mod house;
 mod insert_for;
+#[cfg(feature = "serialize")]
+mod interrupted;
 mod keys;
 mod late_components;
 #[cfg(feature = "serialize")]

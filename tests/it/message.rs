@@ -6,7 +6,7 @@ use core::{
 };
 use std::sync::{Arc, Mutex};
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::{App, PostUpdate, PreUpdate, Update};
 use bevy_due::{
     DueSystems, OnClock, Timer,
@@ -34,12 +34,6 @@ struct Number(u32);
 /// The received messages, in order: the receiver and the word.
 #[derive(Resource, Default)]
 struct Heard(Vec<(&'static str, &'static str)>);
-
-thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    ERRORS.with_borrow_mut(|errors| errors.push(format!("{error}")));
-}
 
 fn message_app() -> App {
     let mut app = app();
@@ -321,7 +315,7 @@ fn despawned_disabled_and_other_entities_are_skipped_and_counted() {
     app.world_mut().entity_mut(disabled).remove::<Disabled>();
     assert_eq!(hear(&mut app, Delivery::All), ["disabled", "b"]);
     assert_eq!(counts(&app), (4, 6));
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -471,7 +465,7 @@ fn an_error_is_reported_and_does_not_stop_other_callbacks() {
     app.world_mut().send(Delivery::All, Word("one")).unwrap();
     app.world_mut().send(Delivery::All, Word("two")).unwrap();
     assert_eq!(frame(&mut app), ["last", "last"]);
-    let errors = ERRORS.take();
+    let errors = errors();
     assert_eq!(errors.len(), 6, "{errors:?}");
     for (error, part) in errors
         .iter()
@@ -502,11 +496,11 @@ fn after_a_caught_panic_the_rest_is_delivered_in_the_next_frame() {
         }
         // Bevy passes a panic to its error handler, and this handler ignores it.
         assert_eq!(frame(&mut app), ["a"]);
-        assert_eq!(ERRORS.take().len(), 1);
+        assert_eq!(errors().len(), 1);
         advance_ms(&mut app, 10);
         let rest = [("z", "boom"), ("a", "after"), ("z", "after")];
         assert_eq!(heard(&mut app), rest, "by a writer: {writer}");
-        assert_eq!(ERRORS.take(), [""; 0]);
+        assert_eq!(errors(), [""; 0]);
     }
 }
 
@@ -518,9 +512,9 @@ fn a_panic_in_the_only_message_leaves_the_other_followers_for_the_next_frame() {
     spawn_listeners(&mut app, ["z"]);
     app.world_mut().send(Delivery::All, Word("boom")).unwrap();
     assert_eq!(frame(&mut app), [""; 0]);
-    assert_eq!(ERRORS.take().len(), 1);
+    assert_eq!(errors().len(), 1);
     assert_eq!(frame(&mut app), ["z"]);
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -538,7 +532,7 @@ fn messages_to_one_entity_keep_their_order_after_a_panic() {
     }
     advance_ms(&mut app, 10);
     assert_eq!(heard(&mut app), [("change", ""), ("a", "1")]);
-    assert_eq!(ERRORS.take().len(), 1);
+    assert_eq!(errors().len(), 1);
     advance_ms(&mut app, 10);
     assert_eq!(heard(&mut app), [("a", "2")]);
 }
@@ -561,7 +555,7 @@ fn messages_of_an_outbox_to_one_entity_keep_their_order_after_a_panic() {
     app.world_mut().run_system_once(send).unwrap();
     advance_ms(&mut app, 10);
     assert_eq!(heard(&mut app), [("change", ""), ("a", "1")]);
-    assert_eq!(ERRORS.take().len(), 1);
+    assert_eq!(errors().len(), 1);
     advance_ms(&mut app, 10);
     assert_eq!(heard(&mut app), [("a", "2")]);
 }
@@ -1050,7 +1044,7 @@ fn an_outbox_keeps_the_order_of_its_messages() {
         ("a", "5"),
     ];
     assert_eq!(heard(&mut app), expected);
-    assert_eq!(ERRORS.take().len(), 1);
+    assert_eq!(errors().len(), 1);
     advance_ms(&mut app, 10);
     assert_eq!(heard(&mut app), [("a", "6")]);
     assert_eq!(counts(&app), (7, 1));

@@ -1,8 +1,6 @@
 //! The bound of the messages that wait in a world.
 
-use core::cell::RefCell;
-
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::{App, Update};
 use bevy_due::{
     DuePlugin, Timer,
@@ -12,11 +10,7 @@ use bevy_due::{
     },
     prelude::*,
 };
-use bevy_ecs::{
-    entity_disabling::Disabled,
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
-    prelude::*,
-};
+use bevy_ecs::{entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*};
 
 #[derive(Message, Clone, PartialEq, Debug)]
 struct Nth(u32);
@@ -24,12 +18,6 @@ struct Nth(u32);
 /// The numbers received so far, in order.
 #[derive(Component, Default)]
 struct Received(Vec<u32>);
-
-thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    ERRORS.with_borrow_mut(|errors| errors.push(format!("{error}")));
-}
 
 fn listener() -> MessageComponent {
     MessageComponent::new().on(|mut me: MessageContext, nth: &Nth| {
@@ -160,7 +148,7 @@ fn a_refused_command_is_an_error_that_names_the_recipient() {
         commands.send(to, Nth(nth as u32));
     }
     app.world_mut().flush();
-    let errors = ERRORS.take();
+    let errors = errors();
     let names = [&format!("entity {entity}"), "all followers", "one follower"];
     assert_eq!(errors.len(), names.len(), "{errors:?}");
     for (error, name) in errors.iter().zip(names) {
@@ -192,7 +180,7 @@ fn a_storm_within_a_world_is_bounded() {
         assert_eq!(in_frame.min(100), expected.min(100), "frame {frame}");
         assert!(in_frame <= 100, "{in_frame} in frame {frame}");
     }
-    assert!(!ERRORS.take().is_empty());
+    assert!(!errors().is_empty());
     assert_eq!(app.world().resource::<MessageStats>().undeliverable, 0);
 }
 
@@ -223,7 +211,7 @@ fn a_refused_request_times_out_and_replies_are_never_refused() {
             .ask(replies, Packet::new(1, []), patience);
     }
     app.world_mut().flush();
-    assert_eq!(ERRORS.take().len(), 1);
+    assert_eq!(errors().len(), 1);
     advance_ms(&mut app, 10);
     advance_ms(&mut app, 10);
     assert_eq!(received(&mut app, asker), [7]);
@@ -325,5 +313,5 @@ fn closing_the_inbox_and_a_caught_panic_free_the_room() {
     for nth in 0..2 {
         app.world_mut().send(entity, Nth(nth)).unwrap();
     }
-    ERRORS.take();
+    errors();
 }

@@ -1,9 +1,9 @@
-//! Moving entities between worlds: nothing is lost, doubled or reordered.
+//! Moving entities between worlds: nothing is lost, doubled or reordered. `interrupted.rs` moves the
+//! entities of random games.
 
 mod back;
 mod copies;
 mod errors;
-mod game;
 #[cfg(feature = "worlds")]
 mod groups;
 mod held;

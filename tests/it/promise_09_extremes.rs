@@ -1,15 +1,12 @@
 //! Promise 9: zero delays, the longest `Duration`, clock jumps and years of uptime never panic,
 //! overflow or fire out of order.
 
-use core::{cell::RefCell, time::Duration};
+use core::time::Duration;
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{Clock, DuePlugin, Timer, TimerFired};
-use bevy_ecs::{
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
-    message::Messages,
-};
+use bevy_ecs::{error::FallbackErrorHandler, message::Messages};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -115,12 +112,6 @@ fn a_chain_of_thousands_of_clocks_does_not_overflow_the_stack() {
     assert!(!app.world().entity(timer).contains::<Timer>());
 }
 
-thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    ERRORS.with_borrow_mut(|errors| errors.push(error.to_string()));
-}
-
 #[test]
 fn the_messages_of_a_long_pause_take_bounded_memory_and_the_dropped_ones_are_reported() {
     let mut app = app();
@@ -143,7 +134,7 @@ fn the_messages_of_a_long_pause_take_bounded_memory_and_the_dropped_ones_are_rep
         messages.len() >= 2000,
         "those of the last two frames are there"
     );
-    let reported = ERRORS.take();
+    let reported = errors();
     let counts = reported.iter().map(|error| {
         let count = error.split_whitespace().next();
         count.and_then(|count| count.parse::<usize>().ok())

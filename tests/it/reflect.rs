@@ -2,12 +2,11 @@
 
 use core::{
     any::TypeId,
-    cell::RefCell,
     num::{NonZeroU32, NonZeroU64},
     time::Duration,
 };
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{
     Clock, ClockId, ClocksMut, MissedTicks, Owned, OwnedBy, Timer, TimerFired, clock::ClockError,
@@ -15,7 +14,7 @@ use bevy_due::{
 };
 use bevy_ecs::{
     entity::{EntityHashMap, SceneEntityMapper},
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    error::FallbackErrorHandler,
     prelude::*,
     reflect::{AppTypeRegistry, ReflectComponent},
     relationship::RelationshipHookMode,
@@ -147,16 +146,6 @@ fn clock(app: &App, clock: Entity) -> &Clock {
     app.world().get(clock).expect("there should be a clock")
 }
 
-fn spawn_clock(app: &mut App, clock: Clock) -> Entity {
-    app.world_mut().spawn(clock).id()
-}
-
-thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    ERRORS.with_borrow_mut(|errors| errors.push(error.to_string().trim_end().into()));
-}
-
 #[test]
 fn the_fields_of_a_clock_agree_with_its_methods() {
     let mut app = app();
@@ -249,7 +238,7 @@ fn invalid_fields_are_reported_and_leave_the_clock_as_it_was() {
     for bad in [f64::NAN, -1.0, f64::INFINITY] {
         set_field(&mut app, own, "speed", bad);
         advance_ms(&mut app, 0);
-        assert_eq!(ERRORS.take(), [ClockError::InvalidSpeed(bad).to_string()]);
+        assert_eq!(errors(), [ClockError::InvalidSpeed(bad).to_string()]);
         assert_eq!(*clock(&app, own), before);
     }
     let cycle = ClockError::Cycle(vec![own, child]).to_string();
@@ -257,13 +246,13 @@ fn invalid_fields_are_reported_and_leave_the_clock_as_it_was() {
     for (bad, error) in [(child, cycle), (nowhere, missing)] {
         set_field(&mut app, own, "parent", ClockId::Own(bad));
         advance_ms(&mut app, 0);
-        assert_eq!(ERRORS.take(), [error]);
+        assert_eq!(errors(), [error]);
         assert_eq!(*clock(&app, own), before);
     }
     set_field(&mut app, own, "speed", f64::NAN);
     set_field(&mut app, own, "speed", 2.0);
     advance_ms(&mut app, 10);
-    assert_eq!(ERRORS.take(), [""; 0], "it was never used");
+    assert_eq!(errors(), [""; 0], "it was never used");
     assert_eq!(now(&app, own), ms(20));
 }
 
@@ -278,11 +267,11 @@ fn an_invalid_field_of_a_clock_that_is_not_in_a_world_is_reported_at_insertion()
     assert!(value.is_paused());
     let own = spawn_clock(&mut app, value);
     app.world_mut().flush();
-    assert_eq!(ERRORS.take(), [ClockError::InvalidSpeed(-2.0).to_string()]);
+    assert_eq!(errors(), [ClockError::InvalidSpeed(-2.0).to_string()]);
     advance_ms(&mut app, 10);
     assert_eq!(clock(&app, own).speed(), 1.0);
     assert_eq!(now(&app, own), ms(6));
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]
@@ -295,7 +284,7 @@ fn a_replacement_with_an_invalid_speed_keeps_the_speed() {
     *value.path_mut::<f64>("speed").expect("a field") = -1.0;
     app.world_mut().entity_mut(own).insert(value);
     advance_ms(&mut app, 10);
-    assert_eq!(ERRORS.take(), [ClockError::InvalidSpeed(-1.0).to_string()]);
+    assert_eq!(errors(), [ClockError::InvalidSpeed(-1.0).to_string()]);
     let clock = clock(&app, own);
     assert_eq!((clock.speed(), clock.parent()), (2.0, ClockId::Real));
     assert_eq!(now(&app, own), ms(40));
@@ -334,7 +323,7 @@ fn a_built_in_clock_can_be_changed_by_reflection() {
     app.world_mut().run_system_cached(change).expect("a system");
     advance_ms(&mut app, 20);
     assert_eq!(fired_at(&mut app), [("x", 100)]);
-    assert_eq!(ERRORS.take(), [""; 0], "its parent is no setting");
+    assert_eq!(errors(), [""; 0], "its parent is no setting");
 }
 
 #[test]
@@ -439,7 +428,7 @@ fn a_parent_applied_by_reflection_is_mapped() {
     advance_ms(&mut app, 10);
     assert_eq!(clock(&app, own).parent(), ClockId::Own(fast));
     assert_eq!(now(&app, own), ms(40));
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
 }
 
 #[test]

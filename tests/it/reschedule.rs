@@ -1,24 +1,12 @@
 //! `reschedule`, `delay_by`, `delay_timers_by` and `since`: moving deadlines.
 
 use crate::support::*;
-use bevy_app::App;
-use bevy_due::{
-    ArmedTimers, OwnedBy, Timer, TimerFired,
-    prelude::*,
-    timer::{NoSuchTimer, TimerStatus},
-};
+use bevy_due::{OwnedBy, Timer, TimerFired, prelude::*, timer::NoSuchTimer};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,
-    system::SystemState,
 };
 use core::sync::atomic::{AtomicU32, Ordering};
-
-fn status(app: &mut App, timer: Entity) -> TimerStatus {
-    let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
-    let timers = state.get(app.world()).unwrap();
-    timers.get(timer).expect("should be armed")
-}
 
 #[test]
 fn a_deadline_can_be_moved_in_both_directions() {

@@ -4,12 +4,8 @@ use core::time::Duration;
 
 use crate::support::*;
 use bevy_app::App;
-use bevy_due::{
-    ArmedTimers, Clock, MissedTicks, Timer,
-    prelude::*,
-    timer::{TimerMut, TimerStatus},
-};
-use bevy_ecs::{prelude::*, system::SystemState};
+use bevy_due::{Clock, MissedTicks, Timer, prelude::*, timer::TimerMut};
+use bevy_ecs::prelude::*;
 
 /// A frame.
 const FRAME: Duration = Duration::from_nanos(1_000_000_000 / 64);
@@ -36,12 +32,6 @@ fn spawn_all(app: &mut App, timers: usize, timer: &Timer) -> Vec<Entity> {
     (0..timers)
         .map(|_| spawn(app, "x", timer.clone()))
         .collect()
-}
-
-fn status(app: &mut App, timer: Entity) -> TimerStatus {
-    let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
-    let timers = state.get(app.world()).unwrap();
-    timers.get(timer).expect("it is armed")
 }
 
 fn remaining(app: &mut App, timer: Entity) -> Duration {

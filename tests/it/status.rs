@@ -16,10 +16,6 @@ fn read<R>(app: &mut App, query: impl FnOnce(ArmedTimers) -> R) -> R {
     query(state.get(app.world()).unwrap())
 }
 
-fn status(app: &mut App, timer: Entity) -> TimerStatus {
-    read(app, |timers| timers.get(timer)).expect("should be armed")
-}
-
 #[test]
 fn a_wait_is_the_elapsed_plus_the_remaining_time() {
     let mut app = app();

@@ -1,29 +1,19 @@
 //! `UpdateComponent`: per-entity callbacks that run every frame.
 
-use core::{cell::RefCell, mem, time::Duration};
+use core::{mem, time::Duration};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::support::{updates::*, *};
+use crate::support::{errors::*, updates::*, *};
 use bevy_app::prelude::*;
 use bevy_due::{DueSystems, Paused, Timer, UpdateComponent, UpdateContext, prelude::*};
 use bevy_ecs::{
     entity_disabling::Disabled,
-    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    error::FallbackErrorHandler,
     prelude::*,
     system::{SystemId, command},
 };
 use bevy_time::{Fixed, Time, TimePlugin};
 use proptest::prelude::*;
-
-thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
-fn record(error: BevyError, _: ErrorContext) {
-    ERRORS.with_borrow_mut(|errors| errors.push(error.to_string()));
-}
-
-fn errors() -> Vec<String> {
-    ERRORS.with_borrow_mut(mem::take)
-}
 
 #[derive(Component)]
 struct Count(u32);

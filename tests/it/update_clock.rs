@@ -1,14 +1,14 @@
 //! The clocks of an `UpdateComponent`: the time it gets, and the frames in which it runs.
 
-use core::{cell::RefCell, mem, time::Duration};
+use core::time::Duration;
 
-use crate::support::{updates::*, *};
+use crate::support::{errors::*, updates::*, *};
 use bevy_app::{App, Update};
 use bevy_due::{OnClock, Timer, UpdateComponent, UpdateContext, prelude::*};
 use bevy_ecs::{
     component::Component,
     entity::{EntityHashMap, SceneEntityMapper},
-    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    error::{FallbackErrorHandler, Severity},
     prelude::*,
 };
 use bevy_time::{Fixed, Time, TimePlugin, Virtual};
@@ -16,10 +16,6 @@ use bevy_time::{Fixed, Time, TimePlugin, Virtual};
 fn spawn_on(app: &mut App, clock: impl Into<ClockId>) -> Entity {
     let entity = (Ticks::default(), note_time().on(clock));
     app.world_mut().spawn(entity).id()
-}
-
-fn spawn_clock(app: &mut App, clock: Clock) -> Entity {
-    app.world_mut().spawn(clock).id()
 }
 
 fn clock(app: &mut App, clock: Entity) -> Mut<'_, Clock> {
@@ -228,23 +224,17 @@ fn a_callback_whose_clock_despawns_never_runs_again() {
     assert_eq!(called(&mut app), ["a", "b"], "unless it is inserted again");
 }
 
-thread_local!(static ERRORS: RefCell<Vec<(Severity, String)>> = const { RefCell::new(Vec::new()) });
-
 #[test]
 fn a_missing_clock_is_a_warning_and_removes_the_component() {
-    fn record(error: BevyError, _: ErrorContext) {
-        ERRORS.with_borrow_mut(|errors| errors.push((error.severity(), error.to_string())));
-    }
-
     let mut app = update_app();
     app.insert_resource(FallbackErrorHandler(record));
     let gone = spawn_clock(&mut app, Clock::new());
     app.world_mut().despawn(gone);
     let a = app.world_mut().spawn(say("a").on(gone)).id();
     app.world_mut().flush();
-    let errors = ERRORS.with_borrow_mut(mem::take);
-    let [(Severity::Warning, error)] = &errors[..] else {
-        panic!("{errors:?}");
+    let recorded = reports();
+    let [(Severity::Warning, error)] = &recorded[..] else {
+        panic!("{recorded:?}");
     };
     assert!(error.contains(&gone.to_string()), "{error}");
     assert!(!app.world().entity(a).contains::<UpdateComponent>());
@@ -256,7 +246,7 @@ fn a_missing_clock_is_a_warning_and_removes_the_component() {
         .insert(say("a").on(gone))
         .insert(say("a"));
     app.world_mut().flush();
-    assert_eq!(ERRORS.with_borrow_mut(mem::take).len(), 1);
+    assert_eq!(errors().len(), 1);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a"]);
 }

@@ -2,12 +2,13 @@
 
 #![allow(unreachable_pub, reason = "test code")]
 
+pub mod errors;
 pub mod updates;
 
 use core::{num::NonZeroU32, time::Duration};
 
 use bevy_app::prelude::*;
-use bevy_due::{CancelReason, TimerCancelled, prelude::*};
+use bevy_due::{CancelReason, TimerCancelled, prelude::*, timer::TimerStatus};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
@@ -97,6 +98,16 @@ pub fn now(app: &App, clock: impl Into<ClockId>) -> Duration {
     app.world()
         .clock_now(clock)
         .expect("there should be a clock")
+}
+
+/// Returns the state of an armed timer.
+pub fn status(app: &mut App, timer: Entity) -> TimerStatus {
+    let status = app.world_mut().with_timers(|timers| timers.get(timer));
+    status.expect("it is armed")
+}
+
+pub fn spawn_clock(app: &mut App, clock: Clock) -> Entity {
+    app.world_mut().spawn(clock).id()
 }
 
 pub fn ms(millis: u64) -> Duration {

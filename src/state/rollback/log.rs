@@ -15,7 +15,7 @@ use crate::{
     clock::OnClock,
     journal::Journal,
     message::Directory,
-    state::part::Kinds,
+    state::part::{self, Kinds},
     timer::{Cooldown, Kind, QueuedTimer, TimerJournal, TimerName, TimerQueues},
 };
 
@@ -135,13 +135,13 @@ impl Log {
         }
     }
 
-    /// Notes an entity before it changes: the components that were there, and the lists without the entity
-    /// that has joined one.
+    /// Notes an entity before it changes: the components that were there, and each list without the entity
+    /// that has joined it.
     pub(super) fn note(
         world: &mut DeferredWorld,
         entity: Entity,
         was_there: impl Fn(ComponentId) -> bool,
-        joined: Option<Entity>,
+        joined: impl Fn(part::Kind) -> Option<Entity>,
     ) {
         let log = world.get_resource::<Self>();
         let Some(log) = log.filter(|log| !log.states.contains(entity)) else {
@@ -151,8 +151,10 @@ impl Log {
             return;
         };
         let mut parts = log.kinds.read(changed, |_, id| was_there(id));
-        if let Some(joined) = joined {
-            parts.iter_mut().for_each(|part| part.leave_out(joined));
+        for part in &mut parts {
+            if let Some(joined) = part.kind().and_then(&joined) {
+                part.leave_out(joined);
+            }
         }
         if let Some(mut log) = world.get_resource_mut::<Self>() {
             log.states.note(entity, || Arc::new(parts));
@@ -170,7 +172,7 @@ impl Log {
                 .map(|(entity, _)| entity),
         );
         for entity in entities {
-            Self::note(&mut world.into(), entity, |_| true, None);
+            Self::note(&mut world.into(), entity, |_| true, |_| None);
         }
     }
 

@@ -10,7 +10,7 @@ use bevy_ecs::{
 use super::log::Log;
 use crate::{
     clock::SpeedModifier, journal::Journal, message::Directory, owner::OwnedBy, pause::Pauses,
-    timer::TimerQueues,
+    state::part::Kind, timer::TimerQueues,
 };
 
 /// One of the observers.
@@ -77,16 +77,19 @@ fn on_remove_watcher(mut world: DeferredWorld, HookContext { entity, .. }: HookC
 
 fn on_add(added: On<Add<()>>, mut world: DeferredWorld) {
     let new = added.trigger().components;
-    Log::note(&mut world, added.entity, |id| !new.contains(&id), None);
+    Log::note(&mut world, added.entity, |id| !new.contains(&id), |_| None);
 }
 
 /// Notes the target of a relationship, which has the entity in its list already or soon.
 fn on_join(joined: On<Insert<(OwnedBy, Pauses, SpeedModifier)>>, mut world: DeferredWorld) {
-    for target in targets(&world, joined.entity, joined.trigger())
-        .into_iter()
-        .flatten()
-    {
-        Log::note(&mut world, target, |_| true, Some(joined.entity));
+    let targets = targets(&world, joined.entity, joined.trigger());
+    let lists = [Kind::Owned, Kind::PausedBy, Kind::SpeedModifiers];
+    for target in targets.into_iter().flatten() {
+        // The entity may have been in another list of the target before.
+        let joins = |list| (list, Some(target));
+        let has_joined = |kind| lists.into_iter().zip(targets).any(|it| it == joins(kind));
+        let joined = |kind| has_joined(kind).then_some(joined.entity);
+        Log::note(&mut world, target, |_| true, joined);
     }
 }
 
@@ -98,9 +101,9 @@ fn on_discard(discarded: On<Discard<()>>, mut world: DeferredWorld) {
         .into_iter()
         .flatten()
     {
-        Log::note(&mut world, target, |_| true, None);
+        Log::note(&mut world, target, |_| true, |_| None);
     }
-    Log::note(&mut world, entity, |_| true, None);
+    Log::note(&mut world, entity, |_| true, |_| None);
 }
 
 /// Returns the entities to whose lists the components of a trigger belong.

@@ -28,6 +28,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     world.flush();
     Inbox::move_to_mailbag(world);
     settle_clocks(world);
+    timer::order_loaded(world);
     let mut mail = MailData::default();
     visit_letters(world, |_, letter| {
         mail.add(world, letter, &|entity| existing(world, entity));
@@ -88,6 +89,7 @@ pub(crate) fn save_entities(
 ) -> Vec<Result<SavedTimers, SaveError>> {
     world.flush();
     settle_clocks(world);
+    timer::order_loaded(world);
     let kinds = Kinds::of(world);
     let mut collector = Collector::new(world, &kinds);
     let saved = entities.iter().map(|&entity| {

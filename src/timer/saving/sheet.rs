@@ -26,7 +26,7 @@ use crate::{
 #[cfg(feature = "serialize")]
 use crate::{
     clock::{ClockTable, write_clocks},
-    timer::{DespawnAfter, Kind, Timer},
+    timer::{DespawnAfter, Kind, Timer, order_loaded},
 };
 
 /// Writes the states of all timers of a world, so that their components can be serialized.
@@ -36,6 +36,7 @@ pub(crate) fn write_timer_states(world: &mut World) {
     forget_written(world);
     // Clocks that take settings over have changed, so they come first.
     write_clocks(world);
+    order_loaded(world);
     let timers = world
         .query_filtered::<EntityRef, (Or<(With<Timer>, With<DespawnAfter>)>, Allow<Disabled>)>();
     let Some(mut capture) = Capture::new(world) else {

@@ -22,7 +22,7 @@ use bevy_ecs::{
 };
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
 
-use crate::saving::script::Random;
+use super::random::Random;
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 

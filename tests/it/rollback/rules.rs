@@ -1,12 +1,13 @@
 //! Tests of single rules: a restore brings the timers back, and leaves everything else alone.
 
-use core::{cell::RefCell, panic::AssertUnwindSafe, time::Duration};
+use core::{panic::AssertUnwindSafe, time::Duration};
 use std::{collections::VecDeque, panic::catch_unwind};
 
 use bevy_app::prelude::*;
 use bevy_due::{
     ArmedTimers, Clock, ClockId, ClocksMut, Cooldown, DespawnAfter, Owned, OwnedBy, PausedBy,
     Timer, TimerAction, TimerCancelled,
+    clock::SpeedModifier,
     conditions::run_clock_if,
     message::{MessageCommandsExt, MessageEntityCommandsExt, NoAnswer, Packet, ReplyTo},
     prelude::*,
@@ -16,13 +17,15 @@ use bevy_due::{
 use bevy_ecs::{
     entity::EntityHashMap,
     entity_disabling::Disabled,
-    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    error::{FallbackErrorHandler, Severity},
     message::Messages,
     prelude::*,
     resource::IsResource,
     system::RunSystemOnce,
 };
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
+
+use crate::support::errors::{errors, record, reports};
 
 const STEP: Duration = Duration::from_millis(100);
 
@@ -299,6 +302,24 @@ fn the_entities_of_an_owner_keep_their_order() {
     assert_eq!(owned, expected);
 }
 
+/// The entity counted as new in both lists.
+#[test]
+fn an_owned_entity_that_becomes_a_modifier_keeps_its_place_among_the_owned() {
+    let mut app = app();
+    let owner = app.world_mut().spawn(Clock::new()).id();
+    let [first, second] = [(); 2].map(|()| {
+        app.world_mut()
+            .spawn((OwnedBy(owner), Timer::every(STEP)))
+            .id()
+    });
+    let snapshot = app.world_mut().snapshot_timers();
+    let modifier = SpeedModifier::new(owner, 0.5);
+    app.world_mut().entity_mut(second).insert(modifier);
+    restore(&mut app, &snapshot);
+    let owned = app.world().get::<Owned>(owner).unwrap().iter();
+    assert_eq!(owned.collect::<Vec<_>>(), [first, second]);
+}
+
 #[test]
 fn keys_and_clocks_of_entities_that_are_spawned_again_are_found() {
     let mut app = app();
@@ -507,13 +528,6 @@ fn a_time_out_of_a_discarded_future_does_not_arrive() {
 
 #[test]
 fn a_one_time_command_that_has_run_is_reported_when_it_is_due_again() {
-    fn record(error: BevyError, _: ErrorContext) {
-        assert_eq!(error.severity(), Severity::Warning);
-        ERRORS.with_borrow_mut(|errors| errors.push(error.to_string()));
-    }
-
-    thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
-
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(record));
     let log = |commands: &mut Commands| {
@@ -525,14 +539,15 @@ fn a_one_time_command_that_has_run_is_reported_when_it_is_due_again() {
     app.update();
     app.update();
     assert_eq!(app.world().resource::<Log>().0, ["ran"]);
-    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(errors(), [""; 0]);
     restore(&mut app, &snapshot);
     app.update();
     app.update();
     assert_eq!(app.world().resource::<Log>().0, ["ran"]);
-    let errors = ERRORS.take();
-    assert_eq!(errors.len(), 1, "{errors:?}");
-    assert!(errors[0].contains("run(system)"), "{errors:?}");
+    let [(Severity::Warning, warning)] = &reports()[..] else {
+        panic!("one warning is expected");
+    };
+    assert!(warning.contains("run(system)"), "{warning}");
 }
 
 #[test]

@@ -167,6 +167,55 @@ fn a_loaded_timer_that_is_cancelled_at_once_names_its_clock() {
     assert_eq!(after.world().resource::<Clocks>().0, [ClockId::Virtual]);
 }
 
+/// Returns an app with timers of equal deadlines in two archetypes, which are saved one after the other.
+fn app_with_equal_deadlines() -> (App, Vec<Entity>) {
+    let mut app = app();
+    let spawn = |nth| {
+        let mut timer = app.world_mut().spawn((Number(nth), Timer::every(0.25)));
+        if nth % 2 == 1 {
+            timer.insert(DespawnAfter::new(10.0));
+        }
+        timer.id()
+    };
+    let timers = (0..10).map(spawn).collect();
+    (app, timers)
+}
+
+#[track_caller]
+fn assert_fires_in_order(mut app: App) {
+    #[derive(Resource, Default)]
+    struct Fired(Vec<u32>);
+
+    let note = |fired: On<TimerFired>, numbers: Query<&Number>, mut all: ResMut<Fired>| {
+        all.0.push(numbers.get(fired.entity()).expect("a number").0);
+    };
+    app.init_resource::<Fired>().add_observer(note);
+    app.update();
+    let fired = &app.world().resource::<Fired>().0;
+    assert_eq!(fired, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
+/// The timers were saved in the order in which they had been loaded.
+#[test]
+fn a_world_that_is_saved_again_before_its_first_frame_keeps_the_order_of_equal_deadlines() {
+    let (mut before, _) = app_with_equal_deadlines();
+    let (mut once, _) = loaded(&mut before);
+    let (twice, _) = loaded(&mut once);
+    assert_fires_in_order(twice);
+}
+
+/// The timer kept the place in which it had been loaded.
+#[test]
+fn a_timer_that_is_changed_before_its_first_frame_keeps_its_place_among_equal_deadlines() {
+    let (mut before, timers) = app_with_equal_deadlines();
+    let (mut app, names) = loaded(&mut before);
+    let changed = app
+        .world_mut()
+        .change_timer(names[&timers[2]], |timer| timer.set_interval(0.5));
+    changed.expect("it is armed");
+    assert_fires_in_order(app);
+}
+
 #[test]
 fn a_deep_chain_of_clocks_is_saved_as_fast_as_clocks_side_by_side() {
     let time_to_save = |is_deep: bool| {

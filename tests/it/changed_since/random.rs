@@ -1,9 +1,6 @@
-//! Random games: what happens in each frame.
-
-use core::time::Duration;
+//! The random numbers of a game.
 
 /// Random numbers: `SplitMix64`.
-#[derive(Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -29,10 +26,5 @@ impl Random {
 
     pub(crate) fn pick<T: Copy>(&mut self, options: &[T]) -> T {
         options[self.below(options.len() as u64) as usize]
-    }
-
-    /// A multiple of ten milliseconds, so that equal deadlines are common.
-    pub(crate) fn span(&mut self, most: u64) -> Duration {
-        Duration::from_millis(10 * self.below(most))
     }
 }

@@ -19,7 +19,7 @@ use super::{
     cancel::cancel,
     end::retire_later,
     keyed::{free_key, take_key},
-    pause::follow_owner,
+    pause::{follow_list, follow_owner},
 };
 
 /// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
@@ -168,6 +168,7 @@ impl Relationship for OwnedBy {
 /// An entity is added and removed in *O*(1), amortized.
 #[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
 #[relationship_target(relationship = OwnedBy, linked_spawn)]
+#[component(on_insert = follow_list)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),

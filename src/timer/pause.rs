@@ -240,6 +240,13 @@ pub(crate) fn on_resume(
     commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
 }
 
+/// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after the pause.
+pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if world.get_entity(entity).is_ok_and(pauses) {
+        update_all(&mut world, entity);
+    }
+}
+
 /// Lets the timers of an entity follow an owner that it gets or loses.
 pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: bool) {
     let seats = world

@@ -9,7 +9,7 @@ use core::{any::TypeId, time::Duration};
 
 use bevy_app::App;
 use bevy_asset::{AssetPath, LoadFromPath, UntypedHandle};
-use bevy_due::{DespawnAfter, DuePlugin, Timer, prelude::*, save::SaveWorldExt};
+use bevy_due::{DespawnAfter, DuePlugin, Timer, prelude::*, save::SaveWorldExt, timer::Pauses};
 use bevy_ecs::{
     entity::EntityHashMap, entity_disabling::Disabled, prelude::*, reflect::AppTypeRegistry,
 };
@@ -164,5 +164,25 @@ fn a_scene_loads_into_a_world_that_was_saved_itself() {
                 .max()
         });
         assert_eq!(now, Some(Duration::ZERO), "the clock shows the saved time");
+    }
+}
+
+#[test]
+fn a_timer_whose_owner_is_paused_waits_after_loading() {
+    let mut old = app();
+    let owner = old.world_mut().spawn_empty().id();
+    let timer = Timer::after(1.0);
+    old.world_mut().spawn((OwnedBy(owner), timer));
+    old.world_mut().spawn(Pauses(owner));
+    let scene = to_scene(old.world_mut());
+    let mut new = app();
+    let mut map = EntityHashMap::default();
+    scene.write_to_world(new.world_mut(), &mut map).unwrap();
+    for _ in 0..2 {
+        let owner = map[&owner];
+        let world = new.world_mut();
+        let is_paused = world.with_timers(|timers| timers.of(owner).all(|timer| timer.paused));
+        assert!(is_paused);
+        new.update();
     }
 }

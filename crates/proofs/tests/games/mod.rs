@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 pub(crate) use game::Game;
 use script::{Act, Script, any_script};
 
-/// Checks that games without messages and pauses go on as the uninterrupted ones: 40 of them, or `GAMES`.
+/// Checks that games without messages go on as the uninterrupted ones: 40 of them, or `GAMES`.
 pub(crate) fn check(interrupt: impl Fn(&mut Game)) {
     let games = std::env::var("GAMES").ok();
     let config = Config {
@@ -40,16 +40,9 @@ pub(crate) fn check(interrupt: impl Fn(&mut Game)) {
     checked.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Leaves out messages, which no scene holds, and pauses: an owned timer that is loaded from a scene may run
-/// although its owner is paused.
+/// Leaves out messages, which no scene holds.
 fn simplify(script: &mut Script) {
-    let is_left_out = |act: &Act| {
-        use Act::*;
-        matches!(
-            act,
-            Hear(..) | Ask(..) | Pause(_) | PauseFor(_) | Pauses(_) | Disable(_)
-        )
-    };
+    let is_left_out = |act: &Act| matches!(act, Act::Hear(..) | Act::Ask(..));
     for frame in &mut script.frames {
         frame.ops.retain(|(_, (_, act))| !is_left_out(act));
         for reaction in &mut frame.reactions {

@@ -146,22 +146,22 @@ pub(super) fn mail_of(
     saved: &[Result<SavedTimers, SaveError>],
     name: &dyn Fn(Entity) -> Entity,
 ) -> Vec<MailData> {
-    let mut owners = EntityHashMap::<Vec<usize>>::default();
+    let mut saved_in = EntityHashMap::<Vec<usize>>::default();
     for (nth, saved) in saved.iter().enumerate() {
         for member in saved.iter().flat_map(SavedTimers::entities) {
-            owners.entry(member).or_default().push(nth);
+            saved_in.entry(member).or_default().push(nth);
         }
     }
     let mut mail: Vec<_> = saved.iter().map(|_| MailData::default()).collect();
     visit_letters(world, |to, letter| {
         let Some(to) = to else { return };
-        for &nth in owners.get(&to).into_iter().flatten() {
-            let name = |entity| match owners.get(&entity) {
-                Some(owners) if owners.contains(&nth) => entity,
+        for &nth in saved_in.get(&to).into_iter().flatten() {
+            let name_here = |entity| match saved_in.get(&entity) {
+                Some(saved_in) if saved_in.contains(&nth) => entity,
                 _ => name(entity),
             };
             let to = Recipient::Entity(to);
-            mail[nth].add(world, MailRef { to, ..letter }, &name);
+            mail[nth].add(world, MailRef { to, ..letter }, &name_here);
         }
     });
     mail

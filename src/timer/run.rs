@@ -83,7 +83,7 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
     let (may_be_due, cadence) = (table.may_be_due(scope), table.cadence_of(scope));
     let mut queues = world.resource_mut::<TimerQueues>();
     queues.begin_run(scope);
-    if !may_be_due && queues.has_nothing_to_end(scope) {
+    if !may_be_due && queues.has_no_leftovers(scope) {
         return Ok(());
     }
     let burst_limit = queues.burst_limit.get();
@@ -159,7 +159,7 @@ impl Run {
     ) -> Result {
         let mut turns = SmallVec::<[Option<Turn>; AHEAD]>::new();
         let mut ended = SmallVec::<[(ClockKey, Option<u64>); AHEAD]>::new();
-        let mut is_observed = is_observed(world);
+        let mut is_observed = has_observers(world);
         // As long as no handler runs, several clocks share what they fetch of the world.
         let mut ahead = 1;
         let mut fired: Option<Fired> = None;
@@ -205,7 +205,7 @@ impl Run {
             ahead = AHEAD.min(2 * ahead);
             if let Some(fired) = &mut fired {
                 handle(world, fired, self.cadence, is_observed);
-                is_observed = is_observed || self::is_observed(world);
+                is_observed = is_observed || has_observers(world);
                 // The handler may have stopped other clocks, or let them run again.
                 if turns.len() > 1 {
                     turns.drain(..turns.len() - 1);
@@ -250,7 +250,7 @@ impl Run {
 
     /// Fires a timer that waits for the budget.
     fn spend_on(self, world: &mut World, params: &mut FireParams, turn: &Turn, key: Key) -> Result {
-        let is_observed = is_observed(world);
+        let is_observed = has_observers(world);
         let is_measured = matches!(self.budget, TimerBudget::Time(_));
         let start = is_measured.then(Instant::now);
         let mut queues = world.resource_mut::<TimerQueues>();
@@ -307,7 +307,7 @@ fn write_cancelled(world: &mut World) {
 }
 
 /// Returns `true` if there are observers of firings, on any entity.
-fn is_observed(world: &mut World) -> bool {
+fn has_observers(world: &mut World) -> bool {
     is_observed_at_all::<TimerFired>(world) || is_observed_at_all::<OwnedTimerFired>(world)
 }
 
@@ -405,7 +405,7 @@ impl TimerQueues {
 
     /// Returns `true` if a run has no cancellation to write, no timer to end, and none that waits for the
     /// budget.
-    fn has_nothing_to_end(&self, scope: Scope) -> bool {
+    fn has_no_leftovers(&self, scope: Scope) -> bool {
         let Reports { cancelled, .. } = &self.reports;
         let has_ended = self.reports.has_ended(scope);
         cancelled.len() == 0 && !has_ended && self.deferred.iter().len() == 0

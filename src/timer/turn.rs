@@ -240,6 +240,7 @@ fn write_firings(
         messages.write(event);
     }
 }
+
 /// Returns the owner and the key of an owned timer, or `None` if its entity is hidden from queries.
 #[inline(never)]
 fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<KeyId>)> {

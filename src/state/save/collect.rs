@@ -11,7 +11,7 @@ use bevy_ecs::{
 
 use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable, UnsavableTimer};
 use crate::{
-    clock::{ClockTable, SpeedModifiers, clock_of, settle_clocks},
+    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, settle_clocks},
     message::{Inbox, visit_letters},
     owner::{Owned, owner_of},
     pause::PausedBy,
@@ -49,9 +49,14 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     entities.sort_unstable();
     entities.dedup();
     collector.entities.reserve_exact(entities.len());
-    entities
-        .into_iter()
-        .for_each(|entity| collector.add(entity));
+    entities.iter().for_each(|&entity| collector.add(entity));
+    let mut clocks = core::mem::take(&mut collector.missing_clocks);
+    clocks.sort_unstable();
+    clocks.dedup();
+    let new = clocks
+        .iter()
+        .filter(|&clock| entities.binary_search(clock).is_err());
+    new.for_each(|&clock| collector.add(clock));
     with_mail(collector.finish(SavedWorld::of(world)), mail)
 }
 
@@ -160,6 +165,8 @@ struct Collector<'w> {
     capture: Option<Capture<'w>>,
     /// The entities to which messages on their way refer.
     in_mail: EntityHashSet,
+    /// The entities on which timers wait for a clock.
+    missing_clocks: Vec<Entity>,
     entities: Vec<SavedEntity>,
     unsavable: Vec<UnsavableTimer>,
 }
@@ -171,6 +178,7 @@ impl<'w> Collector<'w> {
             kinds,
             capture: Capture::new(world),
             in_mail: EntityHashSet::default(),
+            missing_clocks: Vec::new(),
             entities: Vec::new(),
             unsavable: Vec::new(),
         }
@@ -220,6 +228,15 @@ impl<'w> Collector<'w> {
         if clocks.any(|clock| capture.times.is_held(clock)) {
             parts.push(Part::Held);
         }
+        let clocks = parts.iter().filter_map(|part| match part {
+            Part::OnClock(OnClock(ClockId::Own(clock))) => Some(*clock),
+            part => part.clock(),
+        });
+        let missing = clocks.filter(|&clock| {
+            let clock = self.world.get_entity(clock);
+            clock.is_ok_and(|clock| !clock.contains::<Clock>())
+        });
+        self.missing_clocks.extend(missing);
         for part in &mut parts {
             part.map_entities(&mut MapEach(|entity| existing(self.world, entity)));
         }

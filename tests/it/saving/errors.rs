@@ -559,3 +559,19 @@ fn states_that_a_handler_has_written_hold_until_a_timer_fires() {
     app.world_mut().write_timer_states();
     assert!(can_be_saved(app.world()));
 }
+
+#[test]
+fn a_timer_that_waits_for_a_clock_is_saved_with_the_entity_of_the_clock() {
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()));
+    let zone = app.world_mut().spawn_empty().id();
+    app.world_mut()
+        .spawn((Timer::after(1.0), OnClock::new(zone)));
+    let saved = app.world_mut().save_timers().expect("it can be saved");
+    let mut new = App::new();
+    new.add_plugins((TimePlugin, DuePlugin::default()));
+    let mut map = EntityHashMap::default();
+    let loaded = new.world_mut().load_timers(&saved, &mut map);
+    assert_eq!(loaded, Ok(()));
+    assert!(map.contains_key(&zone));
+}

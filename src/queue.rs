@@ -244,11 +244,19 @@ impl<T> TimerQueue<T> {
     ///
     /// *O*(log *n*), amortized.
     pub fn release(&mut self, key: Key) -> bool {
-        let slot = self.slots.get(key);
-        let Some(slot) = slot.filter(|slot| slot.place() == Place::Idle) else {
+        self.release_if(key, |_| true)
+    }
+
+    /// Releases a timer as [`release`](Self::release) does, if `decide` agrees, which may change the value.
+    #[inline]
+    pub(crate) fn release_if(&mut self, key: Key, decide: impl FnOnce(&mut T) -> bool) -> bool {
+        let Some(slot) = self.slots.get_mut(key) else {
             return false;
         };
-        let deadline = slot.deadline;
+        let (deadline, is_parked) = (slot.deadline, slot.place() == Place::Idle);
+        if !decide(slot.timer_mut()) || !is_parked {
+            return false;
+        }
         self.attach(key.index(), deadline);
         true
     }
@@ -407,7 +415,7 @@ impl<T> TimerQueue<T> {
     /// no such timer.
     #[must_use]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        self.slots.value_mut(key)
+        Some(self.slots.get_mut(key)?.timer_mut())
     }
 
     /// Returns an iterator over the keys, deadlines and values of all timers, waiting or idle, in

@@ -244,9 +244,11 @@ impl<T> Slots<T> {
             .filter(|slot| slot.generation == key.generation && slot.value.is_some())
     }
 
-    pub(super) fn value_mut(&mut self, key: Key) -> Option<&mut T> {
-        self.get(key)?;
-        self.slots[key.index].value.as_mut()
+    #[inline]
+    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Slot<T>> {
+        self.slots
+            .get_mut(key.index as usize)
+            .filter(|slot| slot.generation == key.generation && slot.value.is_some())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {

@@ -14,6 +14,7 @@ use super::{
     end::{cancel_without_clock, end_in_next_run},
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
+    queues::index,
     random::Numbers,
     setting::{Modified, Modifiers, Setting},
 };
@@ -241,11 +242,13 @@ pub(crate) fn swap(world: &mut World) {
         let queues = &mut *queues;
         let is_any_loaded = queues.arming.swap_list.loaded > 0;
         let mut listed = queues.arming.swap_list.take();
-        if is_any_loaded {
-            put_in_saved_order(world, queues, &mut listed);
+        let mut plain = 0;
+        match is_any_loaded {
+            true => put_in_saved_order(world, queues, &mut listed),
+            false => plain = queues.arm_plain(world, &mut listed),
         }
         let mut lost = Vec::new();
-        let mut settling = Settling::new(world, is_any_loaded);
+        let mut settling = Settling::new(world);
         listed.retain_mut(|listed| match settling.settle(queues, *listed) {
             Ok(settled) => {
                 *listed = settled;
@@ -259,7 +262,13 @@ pub(crate) fn swap(world: &mut World) {
             }
         });
         let mut table = world.resource_mut::<ClockTable>();
-        queues.reports.armed += queues.release(&mut table, &listed);
+        queues.reports.armed += plain + queues.release(&mut table, &listed);
+        let (game, _) = ClockTable::GAME;
+        if plain > 0
+            && let Some(queue) = queues.get(game)
+        {
+            table.set_deadline(game, queue.timers.first_look());
+        }
         queues.arming.swap_list.reuse(listed);
         lost
     });
@@ -272,6 +281,44 @@ pub(crate) fn swap(world: &mut World) {
         });
     }
     world.flush();
+}
+
+impl TimerQueues {
+    /// Arms the new timers on the list that have nothing but a delay, and takes them off it. Most timers
+    /// are like that: this looks at each of them once. Returns their number.
+    fn arm_plain(&mut self, world: &World, listed: &mut Vec<Place>) -> u64 {
+        let (game, _) = ClockTable::GAME;
+        let now = world.resource::<ClockTable>().game_time();
+        let Some(queue) = self.queues.get_mut(index(game)) else {
+            return 0;
+        };
+        // The queue may not have been checked for a long time: advance it first.
+        queue.timers.has_due(now);
+        let modifiers = &mut self.arming.modifiers;
+        let before = listed.len();
+        listed.retain(|&place| {
+            if place.0 != game {
+                return true;
+            }
+            if let Some(journal) = &mut self.journal {
+                queue.note(journal, place);
+            }
+            let is_armed = queue.timers.release_if(place.1, |timer| {
+                let is_plain = timer.is(Mark::Unsettled)
+                    && timer.rare().is_none()
+                    && world.get_entity(timer.entity).is_ok_and(|entity| {
+                        modifiers.note(entity.archetype()) == Modified::Nothing
+                    });
+                if is_plain {
+                    timer.set(Mark::Unsettled, false);
+                    timer.set(Mark::Listed, false);
+                }
+                is_plain
+            });
+            !is_armed
+        });
+        (before - listed.len()) as u64
+    }
 }
 
 /// Settles the clock of the timer at a place now, if the next swap would do it. Its delay starts if
@@ -288,7 +335,7 @@ pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place
     Some(world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
         // The swap orders only the timers that are not settled by then.
         order_list(world, &mut queues);
-        let mut settling = Settling::new(world, true);
+        let mut settling = Settling::new(world);
         let settled = settling.settle(&mut queues, place);
         let settled = settled.map_err(|(.., clock)| clock)?;
         if settled != place {
@@ -343,27 +390,25 @@ fn put_in_saved_order(world: &World, queues: &mut TimerQueues, listed: &mut [Pla
 struct Settling<'w> {
     world: &'w World,
     table: &'w ClockTable,
-    is_any_loaded: bool,
     /// The last clock. Timers that are inserted together are often on the same one.
     last: Option<(ClockId, ClockKey)>,
 }
 
 impl<'w> Settling<'w> {
-    fn new(world: &'w World, is_any_loaded: bool) -> Self {
+    fn new(world: &'w World) -> Self {
         Self {
             world,
             table: world.resource(),
-            is_any_loaded,
             last: None,
         }
     }
 
-    /// Settles the clock of a timer, if it is new, and returns its place.
+    /// Settles the clock of a timer, if it is new, and returns its place. If this is another clock than at
+    /// insertion, the delay starts now.
     ///
     /// # Errors
     ///
     /// Returns the timer and its clock if this does not exist.
-    #[inline]
     fn settle(
         &mut self,
         queues: &mut TimerQueues,
@@ -373,16 +418,10 @@ impl<'w> Settling<'w> {
             return Ok(place);
         };
         let (entity, kind) = (timer.entity, timer.kind());
-        let is_plain = timer.rare().is_none() && place.0 == ClockTable::GAME.0;
-        let is_plain = is_plain && !self.is_any_loaded;
         let Ok(entity_ref) = self.world.get_entity(entity) else {
             return Ok(place);
         };
-        let modified = queues.arming.modifiers.note(entity_ref.archetype());
-        let settled = match is_plain && modified == Modified::Nothing {
-            true => Ok(place),
-            false => self.settle_set(queues, (entity_ref, kind), place),
-        };
+        let settled = self.settle_new(queues, (entity_ref, kind), place);
         let place = settled.map_err(|clock| (entity, kind, clock))?;
         if let Some(timer) = queues.timer_mut(place) {
             timer.set(Mark::Unsettled, false);
@@ -390,10 +429,7 @@ impl<'w> Settling<'w> {
         Ok(place)
     }
 
-    /// Settles the clock of a timer with settings. If this is another clock than at insertion, the delay
-    /// starts now.
-    #[inline(never)]
-    fn settle_set(
+    fn settle_new(
         &mut self,
         queues: &mut TimerQueues,
         (entity, kind): (EntityRef, Kind),
@@ -403,6 +439,7 @@ impl<'w> Settling<'w> {
             return Ok(place);
         };
         let modifiers = &mut queues.arming.modifiers;
+        modifiers.note(entity.archetype());
         let setting = Setting::new(self.world, modifiers, entity, component.chosen_clock());
         if let Ok(owner) = self.world.get_entity(setting.owner) {
             modifiers.note(owner.archetype());

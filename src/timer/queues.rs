@@ -50,7 +50,7 @@ pub(super) struct Reports {
     pub(super) cancelled: Cancellations,
     pub(super) ended: EndedTimers,
     /// The statistics of the last run of each cadence, and of the last step of a fast-forward.
-    runs: [RunStats; 3],
+    pub(super) runs: [RunStats; 3],
     /// The number of timers armed since the last run.
     pub(super) armed: u64,
 }
@@ -72,7 +72,7 @@ impl Reports {
         }
     }
 
-    fn index(scope: Scope) -> usize {
+    pub(super) fn index(scope: Scope) -> usize {
         match scope {
             Scope::Of(Cadence::Frame) => 0,
             Scope::Of(Cadence::FixedStep) => 1,
@@ -492,11 +492,10 @@ impl ClockQueue {
     #[inline]
     fn release(&mut self, key: Key) -> bool {
         // A timer that was cancelled in the meantime is no longer in the queue.
-        let Some(timer) = self.timers.get_mut(key) else {
-            return false;
-        };
-        timer.set(Mark::Listed, false);
-        !timer.is_halted() && self.timers.release(key)
+        self.timers.release_if(key, |timer| {
+            timer.set(Mark::Listed, false);
+            !timer.is_halted()
+        })
     }
 
     /// Returns the deadline of a timer. For a paused timer, this is the deadline it would have if

@@ -21,7 +21,7 @@ use super::{
     queued::Reaction,
     queues::Reports,
     saving::forget_written,
-    turn::{FireParams, Fired, FiringQueue, Turn},
+    turn::{FireParams, Fired, Turn},
 };
 use crate::{
     clock::{Cadence, ClockKey, ClockTable, DueClock, Scope},
@@ -103,7 +103,7 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
 /// A run that fires timers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    scope: Scope,
+    pub(super) scope: Scope,
     cadence: Cadence,
     /// The number of firings of one timer from which on its deadlines are skipped.
     pub(super) burst_limit: u32,
@@ -143,7 +143,7 @@ impl Run {
             queues.end_bursts(clock);
         }
         self.fire_clocks(world, params, &due)?;
-        self.spend_budget(world, params)?;
+        self.spend_budget(world);
         let mut queues = world.resource_mut::<TimerQueues>();
         queues.arming.due = due;
         Ok(())
@@ -157,44 +157,44 @@ impl Run {
         params: &mut FireParams,
         mut due: &[DueClock],
     ) -> Result {
+        if has_observers(world) {
+            self.fire_observed(world, due, None);
+            return Ok(());
+        }
         let mut turns = SmallVec::<[Option<Turn>; AHEAD]>::new();
         let mut ended = SmallVec::<[(ClockKey, Option<u64>); AHEAD]>::new();
-        let mut is_observed = has_observers(world);
         // As long as no handler runs, several clocks share what they fetch of the world.
         let mut ahead = 1;
-        let mut fired: Option<Fired> = None;
+        let mut lifetime = None;
         while !due.is_empty() {
-            if !matches!(turns.last(), Some(Some(turn)) if turn.is_current()) {
-                let begun = turns.pop().flatten();
-                turns.clear();
-                let next = due.iter().take(ahead).rev();
-                turns.extend(Turn::read(world, next, self.scope));
-                if let (Some(begun), Some(Some(turn))) = (begun, turns.last_mut()) {
-                    // What became due on this clock while a handler read the clocks waits for the next run.
-                    turn.reading.now = turn.reading.now.min(begun.reading.now);
+            match turns.last_mut() {
+                Some(Some(turn)) if turn.is_current() => {
+                    if turn.is_stopped(world) {
+                        turns.pop();
+                        turns.push(None);
+                    }
+                }
+                _ => {
+                    let begun = turns.pop().flatten();
+                    turns.clear();
+                    let next = due.iter().take(ahead).rev();
+                    turns.extend(Turn::read(world, next, self.scope));
+                    if let (Some(begun), Some(Some(turn))) = (begun, turns.last_mut()) {
+                        turn.go_on(&begun);
+                    }
                 }
             }
+            let mut handled = None;
             let mut firing = params.get_mut(world)?;
-            if let Some(done) = &fired
-                && done.reaction == Reaction::EndLife
-            {
-                let ended = &mut firing.queues.reports.ended;
-                ended.take_back(None, done.event.entity(), Kind::Lifetime);
-            }
-            fired = None;
-            while let (Some(turn), Some(&(.., clock)), None) = (turns.last(), due.first(), &fired) {
-                let runs = turn.as_ref().is_some_and(|turn| {
-                    let next = |queue: &mut FiringQueue| queue.fire_due(turn, &self);
-                    firing.fire_up_to_handler(turn, self.scope, next, is_observed, &mut fired)
-                });
-                if fired.is_some() {
+            firing.queues.complete(lifetime.take());
+            while let (Some(turn), Some(clock)) = (turns.last(), due.first()) {
+                if let Some(turn) = turn {
+                    firing.fire_up_to_handler(turn, &self, &mut handled);
+                }
+                if handled.is_some() {
                     break;
                 }
-                if let Some(queue) = firing.queues.get_mut(clock) {
-                    // What the handlers arm waits for the next run.
-                    ended.extend(runs.then(|| (clock, queue.timers.first_look())));
-                    queue.end_bursts();
-                }
+                ended.extend(firing.queues.end_turn(clock, turn.as_ref()));
                 turns.pop();
                 due = &due[1..];
             }
@@ -203,9 +203,13 @@ impl Run {
                 ended.clear();
             }
             ahead = AHEAD.min(2 * ahead);
-            if let Some(fired) = &mut fired {
-                handle(world, fired, self.cadence, is_observed);
-                is_observed = is_observed || has_observers(world);
+            if let Some(fired) = &mut handled {
+                lifetime = handle(world, fired, self.cadence, false);
+                if has_observers(world) {
+                    world.resource_mut::<TimerQueues>().complete(lifetime);
+                    self.fire_observed(world, due, turns.pop().flatten());
+                    break;
+                }
                 // The handler may have stopped other clocks, or let them run again.
                 if turns.len() > 1 {
                     turns.drain(..turns.len() - 1);
@@ -216,8 +220,44 @@ impl Run {
         Ok(())
     }
 
+    /// Fires the due timers on these clocks as [`fire_clocks`](Self::fire_clocks) does, while there are
+    /// observers. The first clock may have begun its turn.
+    fn fire_observed(self, world: &mut World, due: &[DueClock], mut begun: Option<Turn>) {
+        let mut lifetime = None;
+        for clock in due {
+            let read = |world: &World| Turn::read(world, [clock].into_iter(), self.scope).next()?;
+            let mut turn = begun.take().or_else(|| read(world));
+            while let Some(current) = &turn {
+                if !current.is_current() {
+                    let begun = turn.take();
+                    turn = read(world);
+                    if let (Some(begun), Some(turn)) = (begun, &mut turn) {
+                        turn.go_on(&begun);
+                    }
+                } else if current.is_stopped(world) {
+                    turn = None;
+                } else {
+                    let mut queues = world.resource_mut::<TimerQueues>();
+                    queues.complete(lifetime.take());
+                    let mut queue = queues.firing(current, self.scope);
+                    let fired = queue.as_mut().and_then(|it| it.fire_due(current, &self));
+                    let Some(mut fired) = fired else {
+                        break;
+                    };
+                    write(world, &mut fired);
+                    lifetime = handle(world, &mut fired, self.cadence, true);
+                }
+            }
+            let mut queues = world.resource_mut::<TimerQueues>();
+            queues.complete(lifetime.take());
+            if let Some(ended) = queues.end_turn(clock, turn.as_ref()) {
+                plan(world, &[ended]);
+            }
+        }
+    }
+
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
-    fn spend_budget(self, world: &mut World, params: &mut FireParams) -> Result {
+    fn spend_budget(self, world: &mut World) {
         let mut last = None;
         let mut clocks = BTreeSet::new();
         loop {
@@ -239,43 +279,36 @@ impl Run {
                 // A panic may have kept the previous run from ending its bursts.
                 world.resource_mut::<TimerQueues>().end_bursts(clock);
             }
-            self.spend_on(world, params, &turn, key)?;
+            self.spend_on(world, &turn, key);
         }
         let mut queues = world.resource_mut::<TimerQueues>();
         for clock in clocks {
             queues.end_bursts(clock);
         }
-        Ok(())
     }
 
     /// Fires a timer that waits for the budget.
-    fn spend_on(self, world: &mut World, params: &mut FireParams, turn: &Turn, key: Key) -> Result {
+    fn spend_on(self, world: &mut World, turn: &Turn, key: Key) {
         let is_observed = has_observers(world);
         let is_measured = matches!(self.budget, TimerBudget::Time(_));
         let start = is_measured.then(Instant::now);
         let mut queues = world.resource_mut::<TimerQueues>();
         queues.deferred.add_firing(self.cadence);
         queues.note((turn.clock, key));
-        let mut fired = None;
-        let mut is_next = true;
-        let next = |queue: &mut FiringQueue| match mem::take(&mut is_next) {
-            true => queue.fire_deferred(key, turn, &self),
-            false => None,
-        };
-        let mut firing = params.get_mut(world)?;
-        firing.fire_up_to_handler(turn, self.scope, next, is_observed, &mut fired);
+        let firing = queues.firing(turn, self.scope);
+        let fired = firing.and_then(|mut queue| queue.fire_deferred(key, turn, &self));
         // No other timer may be due on the clock, so nothing else tells the table.
-        let queue = firing.queues.get(turn.clock);
+        let queue = queues.get(turn.clock);
         let first_look = queue.and_then(|queue| queue.timers.first_look());
         plan(world, &[(turn.clock, first_look)]);
-        if let Some(fired) = &mut fired {
-            handle(world, fired, self.cadence, is_observed);
+        if let Some(mut fired) = fired {
+            write(world, &mut fired);
+            handle(world, &mut fired, self.cadence, is_observed);
         }
         if let Some(start) = start {
             let mut queues = world.resource_mut::<TimerQueues>();
             queues.deferred.add_time(start.elapsed());
         }
-        Ok(())
     }
 }
 
@@ -287,12 +320,14 @@ fn plan(world: &mut World, clocks: &[(ClockKey, Option<u64>)]) {
     }
 }
 
-/// Writes the message of a firing on an entity that a component of the game hides from queries.
-fn write_hidden(world: &mut World, fired: &mut Fired) {
-    let entity = fired.event.entity();
-    let owner = world.get(entity).map_or(entity, |&OwnedBy(owner)| owner);
-    let key = world.get::<Keyed>(entity).map(|key| key.id());
-    fired.event.set_owned(owner, key);
+/// Writes the message of a firing, which gets to know its owner.
+fn write(world: &mut World, fired: &mut Fired) {
+    if fired.is_owned {
+        let entity = fired.event.entity();
+        let owner = world.get(entity).map_or(entity, |&OwnedBy(owner)| owner);
+        let key = world.get::<Keyed>(entity).map(|key| key.id());
+        fired.set_owned(owner, key);
+    }
     if fired.reaction != Reaction::EndLife {
         world.write_message(fired.event);
     }
@@ -311,13 +346,22 @@ fn has_observers(world: &mut World) -> bool {
     is_observed_at_all::<TimerFired>(world) || is_observed_at_all::<OwnedTimerFired>(world)
 }
 
-/// Runs the reactions to a firing.
-fn handle(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: bool) {
+/// Runs the reactions to a firing. If it ended the lifetime of an entity, returns this entity.
+fn handle(
+    world: &mut World,
+    fired: &mut Fired,
+    cadence: Cadence,
+    is_observed: bool,
+) -> Option<Entity> {
     if fired.is_owned {
-        write_hidden(world, fired);
+        // A component of the game hides its entity from queries.
+        write(world, fired);
     }
     if fired.reaction == Reaction::EndLife {
-        return end_life(world, fired);
+        let entity = fired.event.entity();
+        world.try_despawn(entity).ok();
+        world.flush();
+        return Some(entity);
     }
     #[cfg(feature = "trace")]
     let _span = super::events::span(world, &fired.event).entered();
@@ -329,6 +373,7 @@ fn handle(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: b
     if let Some(when_done) = when_done {
         end(world, fired, cadence, when_done);
     }
+    None
 }
 
 /// Records the end of a timer that fires its last, and returns what happens to its entity. If a handler
@@ -343,12 +388,6 @@ fn record_end(world: &mut World, fired: &Fired, cadence: Cadence) -> Option<When
     let ended = Ended::timer(entity, when_done);
     queues.reports.ended.push(cadence, ended);
     Some(when_done)
-}
-
-/// Despawns an entity whose lifetime is over.
-fn end_life(world: &mut World, fired: &Fired) {
-    world.try_despawn(fired.event.entity()).ok();
-    world.flush();
 }
 
 /// Runs the timer's action, unless an observer cancelled or re-armed the timer.
@@ -391,6 +430,27 @@ impl TimerQueues {
         if scope == Scope::Of(Cadence::Frame) {
             self.deferred.begin_frame();
         }
+    }
+
+    /// Completes the end of a lifetime after its entity was despawned.
+    #[inline]
+    fn complete(&mut self, lifetime: Option<Entity>) {
+        if let Some(entity) = lifetime {
+            self.reports.ended.take_back(None, entity, Kind::Lifetime);
+        }
+    }
+
+    /// Ends the turn of a clock, if it had one. Returns when to look at the clock again: what the handlers
+    /// arm waits for the next run.
+    fn end_turn(
+        &mut self,
+        &(.., clock): &DueClock,
+        turn: Option<&Turn>,
+    ) -> Option<(ClockKey, Option<u64>)> {
+        let queue = self.get_mut(clock)?;
+        let first_look = queue.timers.first_look();
+        queue.end_bursts();
+        turn.map(|_| (clock, first_look))
     }
 
     /// Returns `true` if there are new timers or actions, or written states that the run changes.

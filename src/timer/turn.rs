@@ -14,10 +14,10 @@ use smallvec::SmallVec;
 use super::{
     Keyed, Place, RunStats, TimerFired, TimerQueues,
     budget::{Deferred, TimerBudget},
-    end::Ended,
+    end::{Ended, EndedTimers},
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
-    queues::{ClockQueue, index},
+    queues::{ClockQueue, Reports, index},
     run::Run,
     undo::TimerJournal,
 };
@@ -36,22 +36,13 @@ pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 #[derive(SystemParam)]
 pub(crate) struct Firing<'w, 's> {
     pub(super) queues: ResMut<'w, TimerQueues>,
-    game: Option<Res<'w, Time<Virtual>>>,
     entities: Entities<'w, 's>,
     messages: ResMut<'w, Messages<TimerFired>>,
 }
 
-/// The clocks, and the owners and keys of timers.
-type Entities<'w, 's> = Query<
-    'w,
-    's,
-    (
-        Option<&'static Clock>,
-        Option<&'static OwnedBy>,
-        Option<&'static Keyed>,
-    ),
-    Allow<Disabled>,
->;
+/// The owners and keys of timers.
+type Entities<'w, 's> =
+    Query<'w, 's, (Option<&'static OwnedBy>, Option<&'static Keyed>), Allow<Disabled>>;
 
 /// The turn of a clock, and the time on it.
 pub(super) struct Turn {
@@ -113,12 +104,18 @@ impl Turn {
         self.seen == self.changes.with_edits()
     }
 
-    fn is_stopped(&self, game: Option<&Time<Virtual>>, entities: &Entities) -> bool {
-        let is_stopped = |&entity: &Entity| {
-            let clock = entities.get(entity).ok().and_then(|(clock, ..)| clock);
-            clock.is_some_and(Clock::is_stopped)
-        };
-        self.is_in_game && game.is_some_and(is_game_stopped) || self.stops.iter().any(is_stopped)
+    /// Returns `true` if a handler has stopped the clock since the time was read.
+    #[inline]
+    pub(super) fn is_stopped(&self, world: &World) -> bool {
+        let is_stopped = |&entity: &Entity| world.get(entity).is_some_and(Clock::is_stopped);
+        self.is_in_game && world.get_resource().is_some_and(is_game_stopped)
+            || self.stops.iter().any(is_stopped)
+    }
+
+    /// Goes on with a turn that has begun. What became due while a handler read the clocks waits for the
+    /// next run.
+    pub(super) fn go_on(&mut self, begun: &Self) {
+        self.reading.now = self.reading.now.min(begun.reading.now);
     }
 
     /// Counts a firing, and returns it with the next deadline.
@@ -156,95 +153,56 @@ pub(super) struct Fired {
     pub(super) reaction: Reaction,
 }
 
+impl Fired {
+    pub(super) fn set_owned(&mut self, owner: Entity, key: Option<KeyId>) {
+        self.event.set_owned(owner, key);
+        self.is_owned = false;
+    }
+}
+
 impl Firing<'_, '_> {
-    /// Fires the `next` timers on a clock until one has to be handled, which stays in `fired`. Returns
-    /// `false` if something has stopped the clock.
+    /// Fires the due timers on a clock until one has to be handled, and leaves this one in `handled`.
+    /// Returning it would cost another copy.
+    ///
+    /// A timer has to be handled if it has a reaction, or if this is its last firing.
     #[inline]
     pub(super) fn fire_up_to_handler(
         &mut self,
         turn: &Turn,
-        scope: Scope,
-        mut next: impl FnMut(&mut FiringQueue) -> Option<Fired>,
-        is_observed: bool,
-        fired: &mut Option<Fired>,
-    ) -> bool {
-        let Self {
-            queues,
-            game,
-            entities,
-            messages,
-        } = self;
-        if queues.written.is_some() {
-            // A handler has written the states out. The next firing changes one of them.
-            turn.changes.note();
-        }
-        if turn.is_stopped(game.as_deref(), entities) {
-            return false;
-        }
-        let queue = queues.firing(turn.clock, scope);
-        debug_assert!(queue.is_some(), "no timer was ever on clock {}", turn.clock);
-        if let Some(mut queue) = queue {
-            let next = || next(&mut queue);
-            write_firings(messages, entities, next, is_observed, fired);
-        }
-        if let Some(fired) = fired
-            && fired.reaction == Reaction::EndLife
-        {
-            // If a handler panics in the despawn, the next run ends the lifetime.
-            let ended = Ended::lifetime(fired.event.entity());
-            queues.reports.ended.push(None, ended);
-        }
-        true
-    }
-}
-
-/// Fires the `next` timers one after the other, and writes their messages.
-///
-/// Stops after the first firing that has an observer or a reaction, or that is its timer's last,
-/// and leaves this firing in `popped`. Returning it would cost another copy.
-#[inline]
-fn write_firings(
-    messages: &mut Messages<TimerFired>,
-    entities: &Entities,
-    mut next: impl FnMut() -> Option<Fired>,
-    is_observed: bool,
-    popped: &mut Option<Fired>,
-) {
-    let mut next = || {
-        if popped.is_some() {
-            return None;
-        }
-        let mut fired = next()?;
-        if fired.is_owned {
-            match owner_and_key(fired.event.entity(), entities) {
-                Some((owner, key)) => {
-                    fired.event.set_owned(owner, key);
-                    fired.is_owned = false;
-                }
-                None => {
-                    *popped = Some(fired);
-                    return None;
+        run: &Run,
+        handled: &mut Option<Fired>,
+    ) {
+        let Some(mut queue) = self.queues.firing(turn, run.scope) else {
+            return;
+        };
+        let next = || {
+            if handled.is_some() {
+                return None;
+            }
+            let mut fired = queue.fire_due(turn, run)?;
+            if fired.is_owned {
+                match owner_and_key(fired.event.entity(), &self.entities) {
+                    Some((owner, key)) => fired.set_owned(owner, key),
+                    None => {
+                        *handled = Some(fired);
+                        return None;
+                    }
                 }
             }
-        }
-        let (event, reaction) = (fired.event, fired.reaction);
-        if is_observed || reaction != Reaction::None || event.is_last() {
-            *popped = Some(fired);
-        }
-        (reaction != Reaction::EndLife).then_some(event)
-    };
-    if !is_observed {
-        messages.write_batch(iter::from_fn(next));
-    } else if let Some(event) = next() {
-        // It is alone, so a batch would cost more.
-        messages.write(event);
+            let (event, reaction) = (fired.event, fired.reaction);
+            if reaction != Reaction::None || event.is_last() {
+                *handled = Some(fired);
+            }
+            (reaction != Reaction::EndLife).then_some(event)
+        };
+        self.messages.write_batch(iter::from_fn(next));
     }
 }
 
 /// Returns the owner and the key of an owned timer, or `None` if its entity is hidden from queries.
 #[inline(never)]
 fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<KeyId>)> {
-    let (_, owned, key) = entities.get(entity).ok()?;
+    let (owned, key) = entities.get(entity).ok()?;
     Some((owned.map_or(entity, |by| by.0), key.map(|key| key.id())))
 }
 
@@ -252,6 +210,7 @@ fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<
 pub(super) struct FiringQueue<'a> {
     queue: &'a mut ClockQueue,
     deferred: &'a mut Deferred,
+    ended: &'a mut EndedTimers,
     stats: &'a mut RunStats,
     journal: &'a mut Option<TimerJournal>,
 }
@@ -283,6 +242,10 @@ impl FiringQueue<'_> {
                 }
                 let fired = self.queue.fire_any(first, turn, run);
                 self.stats.count(&fired.event);
+                if fired.reaction == Reaction::EndLife {
+                    // If a handler panics in the despawn, the next run ends the lifetime.
+                    self.ended.push(None, Ended::lifetime(fired.event.entity()));
+                }
                 return Some(fired);
             };
             let fired = turn.fired(timer, key, deadline);
@@ -345,12 +308,20 @@ impl ClockQueue {
 }
 
 impl TimerQueues {
-    /// Returns the timers of a clock, to fire them in a run of this scope.
-    fn firing(&mut self, clock: ClockKey, scope: Scope) -> Option<FiringQueue<'_>> {
+    /// Returns the timers of a clock in its turn, to fire them in a run of this scope.
+    #[inline]
+    pub(super) fn firing(&mut self, turn: &Turn, scope: Scope) -> Option<FiringQueue<'_>> {
+        if self.written.is_some() {
+            // A handler has written the states out. The next firing changes one of them.
+            turn.changes.note();
+        }
+        let queue = self.queues.get_mut(index(turn.clock));
+        debug_assert!(queue.is_some(), "no timer was ever on clock {}", turn.clock);
         Some(FiringQueue {
-            queue: self.queues.get_mut(index(clock))?,
+            queue: queue?,
             deferred: &mut self.deferred,
-            stats: self.reports.run_mut(scope),
+            stats: &mut self.reports.runs[Reports::index(scope)],
+            ended: &mut self.reports.ended,
             journal: &mut self.journal,
         })
     }

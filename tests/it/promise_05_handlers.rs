@@ -1,7 +1,7 @@
 //! Promise 5: handlers may arm, re-arm, cancel and despawn timers and owners, their own included.
 
 use crate::support::*;
-use bevy_due::{CancelReason, OwnedBy, Timer, TimerFired};
+use bevy_due::{CancelReason, Clock, OwnedBy, Timer, TimerAction, TimerFired};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     message::Messages,
@@ -222,4 +222,32 @@ fn a_panicking_handler_loses_no_firing() {
         !app.world().entity(once).contains::<Timer>(),
         "it has fired for the last time"
     );
+}
+
+#[test]
+fn an_observer_that_an_action_adds_sees_the_later_firings_of_the_run() {
+    #[derive(Resource, Default)]
+    struct Seen(Vec<Entity>);
+
+    let mut app = unobserved_app();
+    app.init_resource::<Seen>();
+    let clock = spawn_clock(&mut app, Clock::new());
+    let observe = TimerAction::call(|world: &mut World, _| {
+        world.add_observer(|fired: On<TimerFired>, mut seen: ResMut<Seen>| {
+            seen.0.push(fired.entity());
+        });
+    });
+    app.world_mut().spawn((Timer::after(ms(10)), observe));
+    let later = [
+        Timer::after(ms(10)),
+        Timer::after(ms(20)),
+        Timer::after(ms(10)).on(clock),
+        Timer::after(ms(20)).on(clock),
+    ];
+    let later = later.map(|timer| app.world_mut().spawn(timer).id());
+    advance_ms(&mut app, 0);
+    advance_ms(&mut app, 30);
+    assert_eq!(app.world().resource::<Seen>().0, later);
+    let fired = app.world_mut().resource_mut::<Messages<TimerFired>>();
+    assert_eq!(fired.len(), 5);
 }

@@ -2,7 +2,7 @@
 
 mod values;
 
-use proptest::{collection::vec, option::weighted, prelude::*, sample::select};
+use proptest::{collection::vec, option::weighted, prelude::*, sample::select, strategy::Union};
 
 use crate::op::{Op, SNAPSHOTS, Then, Topic, Topics};
 use values::{
@@ -21,18 +21,23 @@ const MOSTLY_CALLBACKS: Weights = [2, 1, 4, 1, 3, 20];
 
 /// Returns scripts of any kind of operations, or mostly of one kind.
 pub(crate) fn any_script() -> BoxedStrategy<Vec<Op>> {
-    prop_oneof![
-        2 => any_script_of(EVEN),
-        2 => any_script_of(MOSTLY_TIMERS),
-        1 => any_script_of(MOSTLY_CLOCKS),
-        2 => any_script_of(MOSTLY_CALLBACKS),
-        2 => any_script_of_letters(),
-    ]
-    .boxed()
+    let scripts = any_steps().map(|steps| vec(steps, 1..100).boxed());
+    Union::new_weighted([2, 2, 1, 2, 2].into_iter().zip(scripts).collect()).boxed()
 }
 
-fn any_script_of(weights: Weights) -> BoxedStrategy<Vec<Op>> {
-    let step = prop_oneof![
+/// Returns the steps of scripts, one strategy for each kind of script.
+pub(crate) fn any_steps() -> [BoxedStrategy<Op>; 5] {
+    [
+        any_step_of(EVEN),
+        any_step_of(MOSTLY_TIMERS),
+        any_step_of(MOSTLY_CLOCKS),
+        any_step_of(MOSTLY_CALLBACKS),
+        any_step_of_letters(),
+    ]
+}
+
+fn any_step_of(weights: Weights) -> BoxedStrategy<Op> {
+    prop_oneof![
         27 => any_op(weights),
         15 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Frame(by, then)),
         3 => any_forward(weights),
@@ -44,12 +49,12 @@ fn any_script_of(weights: Weights) -> BoxedStrategy<Vec<Op>> {
             .prop_map(|(slot, by, then)| Op::Revive(slot, by, then)),
         2 => (any_slot(), any_span(), any_span(), any_then(weights))
             .prop_map(|(slot, on_the_way, by, then)| Op::Move(slot, on_the_way, by, then)),
-    ];
-    vec(step, 1..100).boxed()
+    ]
+    .boxed()
 }
 
-/// Returns scripts with many messages per frame, so that turns come round again.
-fn any_script_of_letters() -> BoxedStrategy<Vec<Op>> {
+/// Returns the steps of scripts with many messages per frame, so that turns come round again.
+fn any_step_of_letters() -> BoxedStrategy<Op> {
     let slot = || 0..5_usize;
     let op = move || {
         let topic = select(vec![Topic::Packet0, Topic::Packet0, Topic::Packet1]);
@@ -62,8 +67,7 @@ fn any_script_of_letters() -> BoxedStrategy<Vec<Op>> {
         ]
     };
     let then = vec(vec(op(), 0..2), 0..20).prop_map(Then);
-    let step = prop_oneof![7 => op(), 1 => then.prop_map(|then| Op::Frame(1, then))];
-    vec(step, 1..120).boxed()
+    prop_oneof![7 => op(), 1 => then.prop_map(|then| Op::Frame(1, then))].boxed()
 }
 
 fn any_forward(weights: Weights) -> BoxedStrategy<Op> {

@@ -5,7 +5,7 @@
 use bevy_due::MissedTicks::*;
 
 use crate::{
-    check,
+    play::check,
     op::{Action::*, At::*, Change::*, Done::*, Op::*, Ratio::*, To::*, Topic::*, *},
     rules::Rules,
 };

@@ -1,5 +1,7 @@
 //! An oracle of the whole crate: a model that is slow and obviously right plays the same operations
 //! as a real app, and both must show the same after each of them.
+//!
+//! `fuzz.rs` is the root for libFuzzer, which chooses scripts by the code that they reach.
 
 #![cfg(feature = "serialize")]
 
@@ -14,42 +16,16 @@ mod found;
 mod game;
 mod model;
 mod op;
+mod play;
 mod print;
 mod progress;
 mod rules;
 mod search;
 
-use game::Game;
-use model::Model;
-use op::Op;
-use rules::Rules;
-use search::{Figures, search};
+use std::{fs, path::Path};
 
-/// Plays a script on both sides, and compares what they show after each operation.
-#[track_caller]
-fn check(rules: Rules, ops: &[Op]) {
-    if let Err(difference) = play(rules, ops) {
-        panic!("{difference}");
-    }
-}
-
-fn play(rules: Rules, ops: &[Op]) -> Result<Figures, String> {
-    let mut figures = Figures::default();
-    let (mut game, mut model) = (Game::new(rules), Model::new(rules));
-    for op in ops {
-        game.play(op);
-        model.play(op);
-        let (unsettled, mut expected) = model.view();
-        let mut shown = game.view(&unsettled);
-        expected.sort();
-        shown.sort();
-        figures.count_op(op);
-        figures.count_view(&expected);
-        search::compare(&shown, &expected, op)?;
-    }
-    figures.scripts = 1;
-    Ok(figures)
-}
+use play::play_bytes;
+use search::search;
 
 #[test]
 fn short_times_are_played_like_the_model() {
@@ -69,4 +45,19 @@ fn times_of_a_game_are_played_like_the_model() {
 #[test]
 fn the_end_of_time_is_played_like_the_model() {
     search("the_end_of_time", rules::LAST);
+}
+
+/// See `crates/fuzz/README.md`.
+#[test]
+fn the_scripts_of_the_fuzzer_are_played_like_the_model() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/fuzz/corpus/oracle");
+    let mut inputs: Vec<_> = fs::read_dir(corpus)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    inputs.sort();
+    assert!(inputs.len() > 10, "a corpus of {} inputs", inputs.len());
+    for input in inputs {
+        play_bytes(&fs::read(input).unwrap());
+    }
 }

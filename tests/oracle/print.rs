@@ -35,7 +35,7 @@ mod tests {
     use super::test;
     use crate::{
         op::{Action::*, At::*, Change::*, Done::*, Op::*, Ratio::*, To::*, Topic::*, *},
-        play,
+        play::play,
         rules::TINY,
     };
 

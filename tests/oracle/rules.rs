@@ -27,6 +27,8 @@ pub(crate) struct Rules {
     pub(crate) is_observed: bool,
 }
 
+pub(crate) const ALL: [Rules; 4] = [TINY, BATCHES, REAL, LAST];
+
 /// Short times, so that most deadlines are equal, and a low limit.
 pub(crate) const TINY: Rules = Rules {
     unit: 1,

@@ -12,7 +12,8 @@ use crate::{
     any::any_script,
     entry::{Entry, View},
     op::Op,
-    play, print,
+    play::play,
+    print,
     progress::{self, Progress},
     rules::Rules,
 };

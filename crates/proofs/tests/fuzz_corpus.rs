@@ -61,11 +61,6 @@ fn saved_worlds_hold_with_any_byte_broken() {
     }
 }
 
-#[test]
-fn timers_hold_for_the_corpus() {
-    run_corpus("timers");
-}
-
 /// Runs the file that `FUZZ_INPUT` names, if any.
 #[test]
 fn a_given_input_holds() {

@@ -21,7 +21,7 @@ use crate::{
     transit::InTransit,
 };
 
-/// Defines [`Part`] and [`Kind`] from the one list of the components.
+/// Defines [`Part`] and [`PartKind`] from the one list of the components.
 macro_rules! parts {
     (
         values { $($value:ident,)* }
@@ -53,7 +53,7 @@ macro_rules! parts {
 
         /// A component that is a part.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Kind {
+        pub(super) enum PartKind {
             $($value,)*
             $($unsaved,)*
             $($mark,)*
@@ -62,7 +62,7 @@ macro_rules! parts {
             $($list,)*
         }
 
-        impl Kind {
+        impl PartKind {
             /// All kinds, in the order in which they are inserted.
             pub(super) const ALL: &[Self] = &[
                 $(Self::$value,)*
@@ -131,14 +131,14 @@ macro_rules! parts {
                 }
             }
 
-            pub(super) fn kind(&self) -> Option<Kind> {
+            pub(super) fn kind(&self) -> Option<PartKind> {
                 Some(match self {
-                    $(Self::$boxed(_) => Kind::$boxed,)*
-                    $(Self::$special(_) => Kind::$special,)*
-                    $(Self::$value(_) => Kind::$value,)*
-                    $(Self::$unsaved(_) => Kind::$unsaved,)*
-                    $(Self::$mark => Kind::$mark,)*
-                    $(Self::$list(_) => Kind::$list,)*
+                    $(Self::$boxed(_) => PartKind::$boxed,)*
+                    $(Self::$special(_) => PartKind::$special,)*
+                    $(Self::$value(_) => PartKind::$value,)*
+                    $(Self::$unsaved(_) => PartKind::$unsaved,)*
+                    $(Self::$mark => PartKind::$mark,)*
+                    $(Self::$list(_) => PartKind::$list,)*
                     #[cfg(feature = "serialize")]
                     Self::CooldownNow(_) | Self::Held => return None,
                 })
@@ -293,11 +293,11 @@ impl<F: FnMut(Entity) -> Entity> EntityMapper for MapEach<F> {
 
 /// The components that are parts, as a world calls them.
 #[derive(Clone, Debug)]
-pub(super) struct Kinds(Vec<(Kind, ComponentId)>);
+pub(super) struct PartKinds(Vec<(PartKind, ComponentId)>);
 
-impl Kinds {
+impl PartKinds {
     pub(super) fn of(world: &mut World) -> Self {
-        let kinds = Kind::ALL.iter();
+        let kinds = PartKind::ALL.iter();
         Self(kinds.map(|&kind| (kind, kind.register(world))).collect())
     }
 
@@ -307,7 +307,10 @@ impl Kinds {
 
     /// Returns the components of this crate.
     pub(super) fn ours(&self) -> impl Iterator<Item = ComponentId> {
-        let ours = self.0.iter().filter(|&&(kind, _)| kind != Kind::Disabled);
+        let ours = self
+            .0
+            .iter()
+            .filter(|&&(kind, _)| kind != PartKind::Disabled);
         ours.map(|&(_, id)| id)
     }
 
@@ -320,7 +323,7 @@ impl Kinds {
     pub(super) fn read(
         &self,
         entity: EntityRef,
-        is_wanted: impl Fn(Kind, ComponentId) -> bool,
+        is_wanted: impl Fn(PartKind, ComponentId) -> bool,
     ) -> Vec<Part> {
         let parts = self.0.iter();
         let parts = parts.filter(|&&(_, id)| entity.contains_id(id));

@@ -70,7 +70,7 @@ use crate::{
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
-pub struct TimerAction(Kind);
+pub struct TimerAction(ActionKind);
 
 #[derive(Clone, Default)]
 #[cfg_attr(
@@ -78,7 +78,7 @@ pub struct TimerAction(Kind);
     derive(serde::Serialize, serde::Deserialize),
     serde(rename = "TimerAction")
 )]
-enum Kind {
+enum ActionKind {
     #[default]
     Nothing,
     Despawn,
@@ -102,22 +102,22 @@ impl TimerAction {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (
-                Kind::Named { name, data },
-                Kind::Named {
+                ActionKind::Named { name, data },
+                ActionKind::Named {
                     name: of,
                     data: with,
                 },
             ) => (name, data) == (of, with),
-            (Kind::Call(_, call), Kind::Call(_, of)) => Arc::ptr_eq(call, of),
-            (Kind::Nothing, Kind::Nothing)
-            | (Kind::Despawn, Kind::Despawn)
-            | (Kind::DespawnOwner, Kind::DespawnOwner) => true,
+            (ActionKind::Call(_, call), ActionKind::Call(_, of)) => Arc::ptr_eq(call, of),
+            (ActionKind::Nothing, ActionKind::Nothing)
+            | (ActionKind::Despawn, ActionKind::Despawn)
+            | (ActionKind::DespawnOwner, ActionKind::DespawnOwner) => true,
             (
-                Kind::Nothing
-                | Kind::Despawn
-                | Kind::DespawnOwner
-                | Kind::Named { .. }
-                | Kind::Call(..),
+                ActionKind::Nothing
+                | ActionKind::Despawn
+                | ActionKind::DespawnOwner
+                | ActionKind::Named { .. }
+                | ActionKind::Call(..),
                 _,
             ) => false,
         }
@@ -126,13 +126,13 @@ impl TimerAction {
     /// Despawns the timer's entity.
     #[must_use]
     pub fn despawn() -> Self {
-        Self(Kind::Despawn)
+        Self(ActionKind::Despawn)
     }
 
     /// Despawns the [owner](crate::OwnedBy) of the timer, and the timer with it.
     #[must_use]
     pub fn despawn_owner() -> Self {
-        Self(Kind::DespawnOwner)
+        Self(ActionKind::DespawnOwner)
     }
 
     /// Runs the handler that is registered under this name with
@@ -191,7 +191,7 @@ impl TimerAction {
     pub fn named_with(name: impl Into<Cow<'static, str>>, data: impl Into<Vec<u8>>) -> Self {
         let name = name.into();
         let data = data.into().into_boxed_slice();
-        Self(Kind::Named { name, data })
+        Self(ActionKind::Named { name, data })
     }
 
     /// Returns the data for a [named handler](Self::named_with). The data of any other action is
@@ -199,8 +199,11 @@ impl TimerAction {
     #[must_use]
     pub fn data(&self) -> &[u8] {
         match &self.0 {
-            Kind::Named { data, .. } => data,
-            Kind::Nothing | Kind::Despawn | Kind::DespawnOwner | Kind::Call(..) => &[],
+            ActionKind::Named { data, .. } => data,
+            ActionKind::Nothing
+            | ActionKind::Despawn
+            | ActionKind::DespawnOwner
+            | ActionKind::Call(..) => &[],
         }
     }
 
@@ -272,15 +275,18 @@ impl TimerAction {
         name: &'static str,
         call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
     ) -> Self {
-        Self(Kind::Call(name, share(call)))
+        Self(ActionKind::Call(name, share(call)))
     }
 
     /// Returns the type of the closure, if the action is one.
     #[cfg(feature = "serialize")]
     pub(crate) fn closure(&self) -> Option<&'static str> {
         match &self.0 {
-            Kind::Call(name, _) => Some(name),
-            Kind::Nothing | Kind::Despawn | Kind::DespawnOwner | Kind::Named { .. } => None,
+            ActionKind::Call(name, _) => Some(name),
+            ActionKind::Nothing
+            | ActionKind::Despawn
+            | ActionKind::DespawnOwner
+            | ActionKind::Named { .. } => None,
         }
     }
 
@@ -291,14 +297,14 @@ impl TimerAction {
         };
         let entity = fired.entity();
         match &action.0 {
-            Kind::Nothing => {}
-            Kind::Despawn => despawn(world, entity),
-            Kind::DespawnOwner => despawn(world, fired.owner()),
-            Kind::Call(name, call) => {
+            ActionKind::Nothing => {}
+            ActionKind::Despawn => despawn(world, entity),
+            ActionKind::DespawnOwner => despawn(world, fired.owner()),
+            ActionKind::Call(name, call) => {
                 let (name, call) = (*name, call.clone());
                 call_with_world::<Self>(world, name, entity, |world| call(world, *fired));
             }
-            Kind::Named { name, .. } => match find_handler(world, name) {
+            ActionKind::Named { name, .. } => match find_handler(world, name) {
                 Ok((name, call)) => {
                     let place = format_args!("timer handler {name:?}");
                     call_with_world::<Self>(world, place, entity, |world| call(world, *fired));
@@ -313,12 +319,12 @@ impl fmt::Debug for TimerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = f.debug_tuple("TimerAction");
         match &self.0 {
-            Kind::Nothing => tuple.field(&format_args!("nothing")),
-            Kind::Despawn => tuple.field(&format_args!("despawn")),
-            Kind::DespawnOwner => tuple.field(&format_args!("despawn owner")),
-            Kind::Named { name, data } if data.is_empty() => tuple.field(&name),
-            Kind::Named { name, data } => tuple.field(&name).field(data),
-            Kind::Call(name, _) => tuple.field(&format_args!("call {name}")),
+            ActionKind::Nothing => tuple.field(&format_args!("nothing")),
+            ActionKind::Despawn => tuple.field(&format_args!("despawn")),
+            ActionKind::DespawnOwner => tuple.field(&format_args!("despawn owner")),
+            ActionKind::Named { name, data } if data.is_empty() => tuple.field(&name),
+            ActionKind::Named { name, data } => tuple.field(&name).field(data),
+            ActionKind::Call(name, _) => tuple.field(&format_args!("call {name}")),
         };
         tuple.finish()
     }
@@ -338,7 +344,7 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
 /// Notes the action of an entity if its handler is unknown. The handler may still be registered
 /// until the next run.
 pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
-    if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity)
+    if let Some(TimerAction(ActionKind::Named { name, .. })) = world.get(entity)
         && let Some(handlers) = world.get_resource::<TimerHandlers>()
         && !handlers.0.contains_key(&**name)
         && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
@@ -380,7 +386,7 @@ fn find_handler(world: &World, name: &str) -> Result<(Arc<str>, Arc<Call>)> {
 pub(super) fn report_unknown_handlers(world: &mut World) {
     let mut queues = world.resource_mut::<TimerQueues>();
     for entity in mem::take(&mut queues.arming.unhandled) {
-        if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity)
+        if let Some(TimerAction(ActionKind::Named { name, .. })) = world.get(entity)
             && let Err(unknown) = find_handler(world, name)
         {
             report_unknown(world, entity, unknown.with_severity(Severity::Warning));

@@ -106,15 +106,13 @@ pub(super) fn take_out(
     let mut queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
     let is_new = queues.take(place)?.is(Mark::Unsettled);
     let modified = queues.arming.modifiers.noted(archetype);
-    let is_settled = !is_new || clock == ClockTable::GAME.0;
     let cancelled = match (modified, built_in_id(clock)) {
-        (Some(Modified::Nothing), Some(clock)) if is_settled => {
-            TimerCancelled::new(entity, reason).with_clock(clock)
+        (Some(Modified::Nothing), Some(id)) if !is_new || clock == ClockTable::GAME.0 => {
+            TimerCancelled::new(entity, reason).with_clock(id)
         }
         _ => {
-            let settled = Some(clock).filter(|_| !is_new);
-            let clock = (settled, chosen);
-            let (cancelled, modified) = cancellation(world, entity, clock, reason)?;
+            let clock = (!is_new).then_some(clock);
+            let (cancelled, modified) = cancellation(world, entity, (clock, chosen), reason)?;
             queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
             queues.arming.modifiers.set(archetype, modified);
             cancelled

@@ -6,12 +6,11 @@ use core::{fmt, ops::Deref, time::Duration};
 use bevy_ecs::{event::EntityTrigger, message::Message, observer::CachedObservers, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
-use bevy_time::{Time, Virtual};
 
 use super::{CrateTimer, IntoKey, Keyed, TimerCancelled, key::KeyId, queued::ArmedTimer};
 use crate::{
     call::report,
-    clock::{ClockId, PackedClockId, Reading, saturating_nanos},
+    clock::{ClockId, PackedClockId, Reading, is_game_stopped, saturating_nanos},
 };
 
 /// Triggered when a timer fires.
@@ -435,8 +434,7 @@ const KEPT: usize = 1 << 16;
 /// Bevy keeps all messages until a fixed step runs, so that systems in the fixed schedule don't miss
 /// any. While the game is paused, timers of real time would fill the memory.
 pub(crate) fn limit_backlog(world: &mut World) {
-    let is_paused = |time: &Time<Virtual>| time.is_paused() || time.relative_speed_f64() == 0.0;
-    if !world.get_resource().is_some_and(is_paused) {
+    if !world.get_resource().is_some_and(is_game_stopped) {
         return;
     }
     let dropped = drop_old::<TimerFired>(world) + drop_old::<TimerCancelled>(world);

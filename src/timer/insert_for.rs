@@ -1,4 +1,4 @@
-//! Components for a limited time, and the mark of the timers that the crate arms for its features.
+//! Components for a limited time.
 
 #[cfg(feature = "bevy_reflect")]
 use alloc::borrow::Cow;
@@ -20,41 +20,13 @@ use bevy_ecs::{
     world::DeferredWorld,
 };
 use bevy_platform::collections::HashMap;
-#[cfg(feature = "bevy_reflect")]
-use bevy_reflect::prelude::*;
 
-use super::{ArmedTimers, DespawnAfter, KeyTable, Keyed, Timer, TimerAction};
+use super::{ArmedTimers, CrateTimer, DespawnAfter, KeyTable, Keyed, Timer, TimerAction};
 use crate::{
     call::{call_with_world, report},
     owner::OwnedBy,
     pause::{Paused, pause_for},
 };
-
-/// A timer that the crate itself arms for a feature. Its owner is not told of its events.
-#[derive(Component, Clone, Debug, PartialEq, Eq)]
-#[component(immutable, on_insert = on_insert, on_remove = on_remove)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    type_path = "bevy_due",
-    reflect(Component, Clone, Debug, PartialEq)
-)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    all(feature = "bevy_reflect", feature = "serialize"),
-    reflect(Serialize, Deserialize)
-)]
-pub(crate) enum CrateTimer {
-    /// Commands that run later.
-    Commands,
-    /// The time-out of a request.
-    Request,
-    /// The time of a component on the owner. The key is the type name of the component, and also the
-    /// key of the timer.
-    InsertFor(Keyed),
-    /// The time of a component that was removed early.
-    Over,
-}
 
 /// Returns the command that inserts a component on an entity, and removes it after `time` on the
 /// entity's clock. Bevy notes the caller as the place that inserts it.
@@ -120,7 +92,7 @@ struct TimedComponents(HashMap<Keyed, TimedComponent>);
 /// A component, and the observer that ends its timer when it is removed.
 type TimedComponent = (ComponentId, Entity);
 
-fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     check_component(&mut world, entity);
 }
 
@@ -149,7 +121,7 @@ pub(crate) fn check_component(world: &mut DeferredWorld, entity: Entity) {
 }
 
 /// Removes the component when its timer ends, for whatever reason.
-fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let (Some(CrateTimer::InsertFor(key)), Some(&OwnedBy(owner))) =
         (world.get(entity), world.get(entity))
     {

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     clock::{ChangedClocks, Clock, OnClock, SpeedModifiers, clock_of},
     owner::owner_of,
-    state::part::Kind,
+    state::part::PartKind,
     timer::{Cooldown, Timer, TimerQueues},
 };
 
@@ -53,7 +53,12 @@ fn add_followers(
     changes: &Changes,
     changed: &mut Vec<Entity>,
 ) {
-    let chooses = |kind| matches!(kind, Kind::OnClock | Kind::Clock | Kind::SpeedModifier);
+    let chooses = |kind| {
+        matches!(
+            kind,
+            PartKind::OnClock | PartKind::Clock | PartKind::SpeedModifier
+        )
+    };
     let kinds = &world.resource::<Log>().kinds;
     let mut choosers: EntityHashSet = differing(&changes.states, world, kinds, chooses).collect();
     // They choose the parent of the clock that they modify.

@@ -15,7 +15,7 @@ use crate::{
     clock::OnClock,
     journal::Journal,
     message::Directory,
-    state::part::{self, Kinds},
+    state::part::{self, PartKinds},
     timer::{Cooldown, Kind, QueuedTimer, TimerJournal, TimerName, TimerQueues},
 };
 
@@ -34,7 +34,7 @@ pub(super) struct Log {
     periods: Vec<Period>,
     /// The journal of the entities. That of the timers is with them.
     states: States,
-    pub(super) kinds: Kinds,
+    pub(super) kinds: PartKinds,
 }
 
 /// A snapshot, and the changes until the next one.
@@ -131,7 +131,7 @@ impl Log {
         Self {
             periods: Vec::new(),
             states: States::default(),
-            kinds: Kinds::of(world),
+            kinds: PartKinds::of(world),
         }
     }
 
@@ -141,7 +141,7 @@ impl Log {
         world: &mut DeferredWorld,
         entity: Entity,
         was_there: impl Fn(ComponentId) -> bool,
-        joined: impl Fn(part::Kind) -> Option<Entity>,
+        joined: impl Fn(part::PartKind) -> Option<Entity>,
     ) {
         let log = world.get_resource::<Self>();
         let Some(log) = log.filter(|log| !log.states.contains(entity)) else {

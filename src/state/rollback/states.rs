@@ -8,7 +8,7 @@ use bevy_platform::sync::Arc;
 use super::names::Names;
 use crate::{
     journal::Journal,
-    state::part::{Kind, Kinds, Part},
+    state::part::{Part, PartKind, PartKinds},
 };
 
 /// The parts of the entities that have changed, as they were. A new entity had none.
@@ -37,8 +37,8 @@ pub(super) fn first<'a>(
 pub(super) fn differing(
     states: &States,
     world: &World,
-    kinds: &Kinds,
-    is_wanted: impl Fn(Kind) -> bool + Copy,
+    kinds: &PartKinds,
+    is_wanted: impl Fn(PartKind) -> bool + Copy,
 ) -> impl Iterator<Item = Entity> {
     let differs = move |&(entity, before): &(Entity, &Arc<Vec<Part>>)| {
         let now = read(world, kinds, entity, is_wanted);
@@ -61,14 +61,14 @@ pub(super) fn differing(
 pub(super) fn put_back(
     states: &States,
     world: &mut World,
-    kinds: &Kinds,
+    kinds: &PartKinds,
     names: &Names,
     new: &[Entity],
 ) {
     let is_new = |entity| new.binary_search(&entity).is_ok();
     for (entity, parts) in first(states, names).filter(|&(entity, _)| !is_new(entity)) {
         put_parts_back(world, kinds, names, (entity, parts), |kind| {
-            kind != Kind::Disabled
+            kind != PartKind::Disabled
         });
     }
     // Only this crate's entities are enabled and disabled. New entities are gone then.
@@ -77,13 +77,13 @@ pub(super) fn put_back(
             part.list()
                 .is_none_or(|list| !list.iter().copied().all(is_new))
         };
-        let parts = read(world, kinds, entity, |kind| kind != Kind::Disabled);
+        let parts = read(world, kinds, entity, |kind| kind != PartKind::Disabled);
         parts.iter().any(is_old)
     };
     for (entity, parts) in first(states, names) {
         if is_ours(world, entity) {
             put_parts_back(world, kinds, names, (entity, parts), |kind| {
-                kind == Kind::Disabled
+                kind == PartKind::Disabled
             });
         }
     }
@@ -107,10 +107,10 @@ pub(super) fn put_in_order(states: &States, world: &mut World, names: &Names) {
 /// Inserts and removes the components of some kinds until an entity has the same ones as before.
 fn put_parts_back(
     world: &mut World,
-    kinds: &Kinds,
+    kinds: &PartKinds,
     names: &Names,
     (entity, before): (Entity, &[Part]),
-    is_wanted: impl Fn(Kind) -> bool,
+    is_wanted: impl Fn(PartKind) -> bool,
 ) {
     let now = read(world, kinds, entity, &is_wanted);
     let find = |parts: &[Part], kind| parts.iter().position(|part| part.kind() == Some(kind));
@@ -145,9 +145,9 @@ fn put_parts_back(
 /// Returns copies of the components of some kinds.
 fn read(
     world: &World,
-    kinds: &Kinds,
+    kinds: &PartKinds,
     entity: Entity,
-    is_wanted: impl Fn(Kind) -> bool,
+    is_wanted: impl Fn(PartKind) -> bool,
 ) -> Vec<Part> {
     let entity = world.get_entity(entity).into_iter();
     let parts = entity.flat_map(|entity| kinds.read(entity, |kind, _| is_wanted(kind)));
@@ -156,11 +156,13 @@ fn read(
 
 /// Returns `true` if an entity with these parts has a component of this crate.
 pub(super) fn is_ours(parts: &[Part]) -> bool {
-    parts.iter().any(|part| part.kind() != Some(Kind::Disabled))
+    parts
+        .iter()
+        .any(|part| part.kind() != Some(PartKind::Disabled))
 }
 
 /// Returns `true` if an entity has a component of this crate.
-pub(super) fn has_any(world: &World, kinds: &Kinds, entity: Entity) -> bool {
+pub(super) fn has_any(world: &World, kinds: &PartKinds, entity: Entity) -> bool {
     let entity = world.get_entity(entity);
     entity.is_ok_and(|entity| kinds.has_any(entity))
 }

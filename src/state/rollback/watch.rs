@@ -10,7 +10,7 @@ use bevy_ecs::{
 use super::log::Log;
 use crate::{
     clock::SpeedModifier, journal::Journal, message::Directory, owner::OwnedBy, pause::Pauses,
-    state::part::Kind, timer::TimerQueues,
+    state::part::PartKind, timer::TimerQueues,
 };
 
 /// One of the observers.
@@ -83,7 +83,11 @@ fn on_add(added: On<Add<()>>, mut world: DeferredWorld) {
 /// Notes the target of a relationship, which has the entity in its list already or soon.
 fn on_join(joined: On<Insert<(OwnedBy, Pauses, SpeedModifier)>>, mut world: DeferredWorld) {
     let targets = targets(&world, joined.entity, joined.trigger());
-    let lists = [Kind::Owned, Kind::PausedBy, Kind::SpeedModifiers];
+    let lists = [
+        PartKind::Owned,
+        PartKind::PausedBy,
+        PartKind::SpeedModifiers,
+    ];
     for target in targets.into_iter().flatten() {
         // The entity may have been in another list of the target before.
         let joins = |list| (list, Some(target));

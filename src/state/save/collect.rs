@@ -18,7 +18,7 @@ use crate::{
     state::{
         Versioned,
         letter::{LetterData, MailData, mail_of},
-        part::{Kind, Kinds, MapEach, Part},
+        part::{MapEach, Part, PartKind, PartKinds},
     },
     timer::{self, Capture, DespawnAfter, Keyed, SavedWorld, TimerAction},
 };
@@ -33,7 +33,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     visit_letters(world, |_, letter| {
         mail.add(world, letter, &|entity| existing(world, entity));
     });
-    let kinds = Kinds::of(world);
+    let kinds = PartKinds::of(world);
     let ids: Vec<ComponentId> = kinds.ours().collect();
     let has_part = |archetype: &&Archetype| ids.iter().any(|&id| archetype.contains(id));
     let archetypes = world.archetypes().iter().filter(has_part);
@@ -95,7 +95,7 @@ pub(crate) fn save_entities(
     world.flush();
     settle_clocks(world);
     timer::order_loaded(world);
-    let kinds = Kinds::of(world);
+    let kinds = PartKinds::of(world);
     let mut collector = Collector::new(world, &kinds);
     let saved = entities.iter().map(|&entity| {
         check_plugin(world)?;
@@ -161,7 +161,7 @@ fn existing(world: &World, entity: Entity) -> Entity {
 /// Saves entities.
 struct Collector<'w> {
     world: &'w World,
-    kinds: &'w Kinds,
+    kinds: &'w PartKinds,
     capture: Option<Capture<'w>>,
     /// The entities to which messages on their way refer.
     in_mail: EntityHashSet,
@@ -172,7 +172,7 @@ struct Collector<'w> {
 }
 
 impl<'w> Collector<'w> {
-    fn new(world: &'w World, kinds: &'w Kinds) -> Self {
+    fn new(world: &'w World, kinds: &'w PartKinds) -> Self {
         Self {
             world,
             kinds,
@@ -192,8 +192,12 @@ impl<'w> Collector<'w> {
         let finished = capture.finished.get(&entity.id());
         let mut parts: Vec<Part> = Vec::new();
         parts.extend(finished.map(|(_, mark)| Part::Finished(Box::new(mark.clone()))));
-        let is_saved =
-            |kind| !matches!(kind, Kind::Finished | Kind::MovedRequest | Kind::InTransit);
+        let is_saved = |kind| {
+            !matches!(
+                kind,
+                PartKind::Finished | PartKind::MovedRequest | PartKind::InTransit
+            )
+        };
         for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
             parts.extend(match part {
                 Part::Clock(_) => {

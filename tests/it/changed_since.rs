@@ -17,7 +17,7 @@ fn games() -> core::ops::Range<u64> {
         number.map(|number| number.parse::<u64>().expect("a number of games"))
     };
     let from = number("FIRST_GAME").unwrap_or(0);
-    from..from + number("GAMES").unwrap_or(3)
+    from..from + number("GAMES").unwrap_or(1)
 }
 
 /// Plays a game, and stores after each frame, or after some, what has changed since.

@@ -84,8 +84,9 @@ fn cancel_messages(app: &App) -> Vec<(Entity, CancelReason)> {
 /// `PROPTEST_CASES` sets their number.
 fn game_config() -> ProptestConfig {
     let failures = FileFailurePersistence::Direct("proptest-regressions/hostile_handlers.txt");
+    let cases = std::env::var("PROPTEST_CASES").ok();
     ProptestConfig {
-        cases: 32,
+        cases: cases.map_or(16, |cases| cases.parse().expect("a number of games")),
         max_shrink_iters: 4096,
         failure_persistence: Some(Box::new(failures)),
         ..ProptestConfig::default()

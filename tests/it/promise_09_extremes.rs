@@ -89,7 +89,7 @@ fn huge_and_tiny_numbers_of_seconds_saturate() {
 
 #[test]
 fn a_chain_of_thousands_of_clocks_does_not_overflow_the_stack() {
-    const LEN: usize = 6000;
+    const LEN: usize = 3000;
 
     // Children first, as a scene may load them.
     let mut app = App::new();

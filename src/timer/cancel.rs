@@ -103,16 +103,30 @@ pub(super) fn take_out(
     let place = place?;
     let clock = place.0;
     let archetype = entity_ref.archetype().id();
+    let delay = timer.delay;
+    let table = world.get_resource::<ClockTable>()?;
+    let now = table.reading(clock).map(|reading| reading.now);
     let mut queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
-    let is_new = queues.take(place)?.is(Mark::Unsettled);
+    let deadline = queues.deadline(place)?;
+    let taken = queues.take(place)?;
+    let is_new = taken.is(Mark::Unsettled);
+    let remaining = now.map_or(0, |now| {
+        taken.deadline_at(now, deadline).saturating_sub(now)
+    });
+    let cancelled = TimerCancelled {
+        count: taken.count(),
+        left: taken.left().unwrap_or(0),
+        remaining: remaining.min(taken.wait(delay)),
+        ..TimerCancelled::new(entity, reason)
+    };
     let modified = queues.arming.modifiers.noted(archetype);
     let cancelled = match (modified, built_in_id(clock)) {
         (Some(Modified::Nothing), Some(id)) if !is_new || clock == ClockTable::GAME.0 => {
-            TimerCancelled::new(entity, reason).with_clock(id)
+            cancelled.with_clock(id)
         }
         _ => {
             let clock = (!is_new).then_some(clock);
-            let (cancelled, modified) = cancellation(world, entity, (clock, chosen), reason)?;
+            let (cancelled, modified) = settle(world, cancelled, (clock, chosen))?;
             queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
             queues.arming.modifiers.set(archetype, modified);
             cancelled
@@ -121,13 +135,14 @@ pub(super) fn take_out(
     Some((queues.reports.cancelled.push(cancelled), cancelled))
 }
 
-/// Returns the event for the cancellation of a timer, and the modifiers in its archetype.
-fn cancellation(
+/// Adds the clock, the owner and the key to a cancellation, and returns it with the modifiers in the
+/// archetype of its entity.
+fn settle(
     world: &World,
-    entity: Entity,
+    cancelled: TimerCancelled,
     (settled, chosen): (Option<ClockKey>, Option<ClockId>),
-    reason: CancelReason,
 ) -> Option<(TimerCancelled, Modified)> {
+    let entity = cancelled.entity;
     let table = world.get_resource::<ClockTable>();
     let modifiers = &world.get_resource::<TimerQueues>()?.arming.modifiers;
     let entity_ref = world.get_entity(entity).ok()?;
@@ -136,19 +151,19 @@ fn cancellation(
         None => Setting::new(world, modifiers, entity_ref, chosen).clock,
     };
     let owner = owner_of(entity_ref);
-    let reason = match reason {
+    let reason = match cancelled.reason {
         CancelReason::Despawned if !world.entities().contains_spawned(owner) => {
             CancelReason::OwnerGone
         }
         reason => reason,
     };
     let cancelled = TimerCancelled {
-        entity,
         owner,
         clock: clock.into(),
         key: key_of(world, entity).map(|(_, key)| key),
         reason,
         is_announced: entity_ref.get::<CrateTimer>().is_none(),
+        ..cancelled
     };
     Some((cancelled, modifiers.of(entity_ref.archetype())))
 }

@@ -1,14 +1,14 @@
 //! A cancellation: its event, for the observers of the timer and of its owner, and its message.
 
 use alloc::{borrow::Cow, vec::Vec};
-use core::ops::Deref;
+use core::{ops::Deref, time::Duration};
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
 use super::{IntoKey, Keyed, events::is_observed, key::KeyId};
-use crate::clock::{ClockId, PackedClockId};
+use crate::clock::{ClockId, PackedClockId, saturating_nanos};
 
 /// Triggered when a timer is cancelled before its last firing.
 ///
@@ -68,6 +68,12 @@ pub struct TimerCancelled {
     pub(super) owner: Entity,
     pub(super) clock: PackedClockId,
     pub(super) key: Option<KeyId>,
+    /// The number of firings so far.
+    pub(super) count: u64,
+    /// The time until the next deadline, in nanoseconds.
+    pub(super) remaining: u64,
+    /// The number of firings left, or zero if the timer never ends.
+    pub(super) left: u32,
     pub(super) reason: CancelReason,
     /// Whether the owner is notified.
     pub(super) is_announced: bool,
@@ -76,8 +82,8 @@ pub struct TimerCancelled {
 impl TimerCancelled {
     /// Creates the event of a cancelled timer on `entity`, to test a handler.
     ///
-    /// The timer has no owner and no key, and is on [`ClockId::Virtual`]. The `with_*` methods
-    /// change the values.
+    /// The timer has no owner and no key, is on [`ClockId::Virtual`], and would have fired once, now. The
+    /// `with_*` methods change the values.
     ///
     /// # Examples
     ///
@@ -89,8 +95,8 @@ impl TimerCancelled {
     /// struct Mana(u32);
     ///
     /// fn refund(cancelled: On<TimerCancelled>, mut mana: Query<&mut Mana>) -> Result {
-    ///     if cancelled.has_key("cast") && cancelled.reason() == CancelReason::Cancelled {
-    ///         mana.get_mut(cancelled.owner())?.0 += 20;
+    ///     if cancelled.has_key("drain") && cancelled.reason() == CancelReason::Cancelled {
+    ///         mana.get_mut(cancelled.owner())?.0 += 5 * cancelled.left().unwrap_or(0);
     ///     }
     ///     Ok(())
     /// }
@@ -98,9 +104,9 @@ impl TimerCancelled {
     /// let mut world = World::new();
     /// world.add_observer(refund);
     /// let mage = world.spawn(Mana(0)).id();
-    /// let cast = world.spawn_empty().id();
-    /// let cancelled = TimerCancelled::new(cast, CancelReason::Cancelled);
-    /// world.trigger(cancelled.with_owner(mage).with_key("cast"));
+    /// let drain = world.spawn_empty().id();
+    /// let cancelled = TimerCancelled::new(drain, CancelReason::Cancelled);
+    /// world.trigger(cancelled.with_owner(mage).with_key("drain").with_left(Some(4)));
     /// assert_eq!(world.get::<Mana>(mage).unwrap().0, 20);
     /// ```
     #[must_use]
@@ -110,6 +116,9 @@ impl TimerCancelled {
             owner: entity,
             clock: ClockId::Virtual.into(),
             key: None,
+            count: 0,
+            remaining: 0,
+            left: 1,
             reason,
             is_announced: true,
         }
@@ -133,6 +142,27 @@ impl TimerCancelled {
     #[must_use]
     pub fn with_clock(mut self, clock: impl Into<ClockId>) -> Self {
         self.clock = clock.into().into();
+        self
+    }
+
+    /// Sets the number of firings.
+    #[must_use]
+    pub fn with_count(mut self, count: u64) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// Sets the number of firings that were left, or `None` for a timer that fires forever.
+    #[must_use]
+    pub fn with_left(mut self, left: Option<u32>) -> Self {
+        self.left = left.unwrap_or(0);
+        self
+    }
+
+    /// Sets the time that remained.
+    #[must_use]
+    pub fn with_remaining(mut self, remaining: Duration) -> Self {
+        self.remaining = saturating_nanos(remaining);
         self
     }
 
@@ -168,6 +198,25 @@ impl TimerCancelled {
     #[must_use]
     pub fn clock(&self) -> ClockId {
         self.clock.into()
+    }
+
+    /// Returns the number of firings.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the number of firings that were left, or `None` if the timer would have fired forever.
+    #[must_use]
+    pub fn left(&self) -> Option<u32> {
+        (self.left != 0).then_some(self.left)
+    }
+
+    /// Returns the time that remained until the next firing, on the clock. It is zero for a timer that was
+    /// overdue, or whose clock did not exist.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        Duration::from_nanos(self.remaining)
     }
 
     /// Returns the cause.

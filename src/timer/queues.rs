@@ -205,7 +205,7 @@ impl TimerQueues {
         self.get_mut(clock)?.timers.get_mut(key)
     }
 
-    fn deadline(&self, (clock, key): Place) -> Option<u64> {
+    pub(super) fn deadline(&self, (clock, key): Place) -> Option<u64> {
         self.get(clock)?.timers.deadline(key)
     }
 

@@ -20,6 +20,7 @@ mod cooldown;
 mod cost;
 mod defaults;
 mod delayed_commands;
+mod designers;
 mod despawn_after;
 #[cfg(feature = "diagnostic")]
 mod diagnostic;

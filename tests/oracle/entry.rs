@@ -62,6 +62,9 @@ pub(crate) struct Cancel {
     pub(crate) owner: Id,
     pub(crate) key: Option<&'static str>,
     pub(crate) clock: Named,
+    pub(crate) count: u64,
+    pub(crate) left: Option<u32>,
+    pub(crate) remaining: u64,
     pub(crate) reason: CancelReason,
 }
 

@@ -346,7 +346,10 @@ impl Cast {
         let (clock, _) = self.clock(cancelled.clock());
         let mut named = TimerCancelled::new(self.name(cancelled.entity()), cancelled.reason())
             .with_owner(self.name(cancelled.owner()))
-            .with_clock(clock);
+            .with_clock(clock)
+            .with_count(cancelled.count())
+            .with_left(cancelled.left())
+            .with_remaining(cancelled.remaining());
         if let Some(key) = cancelled.key() {
             named = named.with_key(key);
         }

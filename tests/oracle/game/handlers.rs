@@ -176,6 +176,9 @@ pub(super) fn cancel(cast: &Cast, cancelled: &TimerCancelled) -> Entry {
         owner: cast.id(cancelled.owner()),
         key: KEYS.into_iter().find(|&key| cancelled.has_key(key)),
         clock: cast.named(cancelled.clock()),
+        count: cancelled.count(),
+        left: cancelled.left(),
+        remaining: cancelled.remaining().as_nanos() as u64,
         reason: cancelled.reason(),
     })
 }

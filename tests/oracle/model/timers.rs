@@ -74,6 +74,12 @@ impl Timer {
         self.state == State::Pending
     }
 
+    /// Returns the number of firings left, or `None` if there is no limit.
+    pub(super) fn left(&self) -> Option<u32> {
+        let times = Some(self.times).filter(|&times| times != 0)?;
+        Some(times.saturating_sub(self.count as u32))
+    }
+
     /// Returns the deadline, as if a paused timer resumed now.
     pub(super) fn deadline_at(&self, now: u64) -> u64 {
         match self.paused_at {

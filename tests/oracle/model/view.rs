@@ -5,6 +5,7 @@ use core::mem;
 use super::{
     Model,
     clock::NEVER,
+    clocks::Nth,
     timers::{Kind, Timer},
 };
 use crate::{
@@ -101,13 +102,12 @@ impl Model {
 
     fn status(&self, id: Id) -> Option<Status> {
         let timer = &self.timers[self.find_timer(id, Kind::Timer)?];
-        let clock = &self.clocks.all[timer.clock?];
+        let nth = timer.clock?;
+        let clock = &self.clocks.all[nth];
         let deadline = timer.deadline_at(clock.now);
-        let remaining = deadline.saturating_sub(clock.now).min(timer.wait);
+        let remaining = self.remaining(timer, nth);
         let deadline = deadline.min(clock.now.saturating_add(timer.wait));
         let interval = timer.interval;
-        let times = Some(timer.times).filter(|&times| times != 0);
-        let left = times.map(|times| times.saturating_sub(timer.count as u32));
         Some(Status {
             entity: id,
             owner: timer.owner,
@@ -118,9 +118,15 @@ impl Model {
             wait: timer.wait,
             interval: Some(interval).filter(|&interval| interval > 0),
             count: timer.count,
-            left,
+            left: timer.left(),
             paused: timer.paused_at.is_some(),
         })
+    }
+
+    /// The time until the deadline, of which a wait has no more than its length.
+    pub(super) fn remaining(&self, timer: &Timer, clock: Nth) -> u64 {
+        let now = self.clocks.all[clock].now;
+        timer.deadline_at(now).saturating_sub(now).min(timer.wait)
     }
 
     /// The time that is left to an entity.

@@ -1,0 +1,3 @@
+//! What designers of games expect: the obvious code is right.
+
+mod effects;

@@ -80,8 +80,8 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 /// While a clock is paused or its speed is zero, nothing on it fires, not even an overdue timer.
 /// When a clock is despawned or removed, its timers are cancelled with
 /// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone), in the order in which they were
-/// armed. A clock stops when its parent despawns, until it
-/// [gets another parent](Self::set_parent). The clock of a disabled entity counts as paused.
+/// armed. A clock without a parent stands still: its parent has despawned, or has no clock yet. It goes on once
+/// there is a clock on its parent, or once it [gets another parent](Self::set_parent). The clock of a disabled entity counts as paused.
 ///
 /// # Replacing a clock
 ///
@@ -225,8 +225,8 @@ impl Clock {
     /// Creates a clock driven by another one.
     ///
     /// Timers on a clock driven by the fixed clock fire in the fixed schedule. The parent may be
-    /// inserted after this clock. If it does not exist at the next reading, this clock stands still,
-    /// and Bevy's error handler gets a warning with [`ClockError::NoSuchClock`].
+    /// inserted after this clock. If it does not exist at the next reading, this clock stands still until it
+    /// does, and Bevy's error handler gets a warning with [`ClockError::NoSuchClock`].
     #[must_use]
     pub fn of(parent: impl Into<ClockId>) -> Self {
         Self {

@@ -180,7 +180,7 @@ impl ClockTable {
             (settings != row.settings).then_some((row.age, (key, settings)))
         });
         let mut edited: Vec<_> = edited.collect();
-        if edited.is_empty() {
+        if edited.is_empty() && self.rows.orphans == 0 {
             return Cow::Borrowed(self);
         }
         edited.sort_unstable_by_key(|&(age, _)| age);
@@ -191,6 +191,7 @@ impl ClockTable {
         };
         // The reading reports the errors.
         table.take_all_settings(&edited);
+        table.adopt();
         Cow::Owned(table)
     }
 }

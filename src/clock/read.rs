@@ -103,7 +103,7 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     let changed = changed.collect();
     let mut table = world.resource_mut::<ClockTable>();
     table.taken = now;
-    if edited.is_empty() && table.load.is_idle() {
+    if edited.is_empty() && table.load.is_idle() && table.rows.orphans == 0 {
         return Ok(());
     }
     table.order_loaded();
@@ -111,6 +111,7 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     for error in world.resource_mut::<ClockTable>().end_waiting() {
         warn(&mut world.into(), error);
     }
+    world.resource_mut::<ClockTable>().adopt();
     for (_, key) in edited {
         let enter = |clock: &mut Clock| {
             clock.enter_world();
@@ -135,21 +136,17 @@ pub(crate) fn take_settings(world: &mut World) {
         let mut changed: Vec<_> = changed.collect();
         changed.sort_unstable();
         take_settings_of(world, changed);
+        world.resource_mut::<ClockTable>().adopt();
     }
 }
 
-/// Returns `true` if the component of a clock has other settings, or if it was written and the clock has no
-/// parent: the parent may exist by now.
+/// Returns `true` if the component of a clock has other settings.
 fn has_new_settings(world: &World, key: ClockKey) -> bool {
     let Some(table) = world.get_resource::<ClockTable>() else {
         return false;
     };
-    let Some((row, clock)) = table.rows.get(key).zip(component(world, key)) else {
-        return false;
-    };
-    let is_written = |entity: Entity| is_written(world, table, entity);
-    clock.settings() != row.settings
-        || row.driver == Driver::Missing && row.entity.is_some_and(is_written)
+    let found = table.rows.get(key).zip(component(world, key));
+    found.is_some_and(|(row, clock)| clock.settings() != row.settings)
 }
 
 /// Returns `true` if the component of the clock on an entity was written since the last reading.
@@ -227,11 +224,6 @@ impl ClockTable {
             true => self.set_parent(key, settings.parent),
             false => Ok(()),
         };
-        if let Some(row) = self.rows.get(key)
-            && row.driver == Driver::Missing
-        {
-            self.set_parent(key, row.settings.parent).ok();
-        }
         let speed = Speed::try_from(settings.speed);
         self.change(key, |row| {
             row.settings.paused = settings.paused;
@@ -240,6 +232,21 @@ impl ClockTable {
             }
         });
         [moved.err(), speed.err()]
+    }
+
+    /// Puts clocks without a parent on their parents that exist by now.
+    pub(super) fn adopt(&mut self) {
+        if self.rows.orphans == 0 {
+            return;
+        }
+        let orphans = self.rows.iter();
+        let orphans = orphans.filter(|(_, row)| row.driver == Driver::Missing);
+        let orphans = orphans.map(|(key, row)| (row.age, key, row.settings.parent));
+        let mut orphans: Vec<_> = orphans.collect();
+        orphans.sort_unstable_by_key(|&(age, ..)| age);
+        for (_, key, parent) in orphans {
+            self.set_parent(key, parent).ok();
+        }
     }
 
     /// Returns why the clocks that were added before their parents still have none.

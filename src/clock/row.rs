@@ -261,6 +261,8 @@ pub(super) struct Rows {
     rows: Vec<Option<Row>>,
     vacant: Vec<ClockKey>,
     by_entity: EntityHashMap<ClockKey>,
+    /// The number of clocks without a parent.
+    pub(super) orphans: usize,
     pub(super) next_age: Age,
 }
 
@@ -276,6 +278,7 @@ impl Rows {
         if let Some(entity) = row.entity {
             self.by_entity.insert(entity, key);
         }
+        self.orphans += usize::from(row.driver == Driver::Missing);
         self.rows[key as usize] = Some(Row {
             age,
             order: age,
@@ -288,6 +291,7 @@ impl Rows {
     pub(super) fn remove(&mut self, key: ClockKey) -> Option<Row> {
         self.set_driver(key, Driver::Missing);
         let row = self.rows.get_mut(key as usize)?.take()?;
+        self.orphans -= 1;
         self.by_entity.remove(&row.entity?);
         self.vacant.push(key);
         Some(row)
@@ -298,6 +302,8 @@ impl Rows {
             return;
         };
         let before = core::mem::replace(&mut row.driver, driver);
+        self.orphans += usize::from(driver == Driver::Missing);
+        self.orphans -= usize::from(before == Driver::Missing);
         if let Some(parent) = self.parent_row(before) {
             parent.children.remove(&key);
         }

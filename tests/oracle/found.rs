@@ -538,7 +538,7 @@ fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
 }
 
 #[test]
-fn a_clock_whose_parent_is_back_follows_it_when_it_is_written() {
+fn a_clock_whose_parent_is_back_follows_it() {
     let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(2, Real, Same),
@@ -553,7 +553,7 @@ fn a_clock_whose_parent_is_back_follows_it_when_it_is_written() {
 }
 
 #[test]
-fn a_clock_whose_parent_is_back_is_saved_under_it_when_it_is_written() {
+fn a_clock_whose_parent_is_back_is_saved_under_it() {
     let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(2, Real, Same),
@@ -625,5 +625,21 @@ fn mail_of_a_move_comes_before_a_message_that_a_panic_broke_off() {
         Frame(0, then(&[&[Follow(7, Topics(31))], &[], &[Follow(3, Topics(31))], &[Ask(2, InTurn, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })], &[PauseUpdates(Some(0))], &[Ask(6, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Frame(0, then(&[&[], &[Follow(6, Topics(31))], &[], &[Panic]])),
         Move(6, 0, 0, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_restored_clock_finds_a_parent_that_came_before_the_snapshot() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Update(0, 0, None),
+        Frame(0, then(&[&[Update(3, 0, None), Clock(1, Own(3), Quarter)]])),
+        Frame(0, then(&[])),
+        Clock(3, Real, Quarter),
+        Pauses(1, Some(0)),
+        Snapshot,
+        EndPause(0),
+        Restore(0),
+        Reload(16, then(&[])),
     ]);
 }

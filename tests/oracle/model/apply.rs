@@ -195,7 +195,6 @@ impl Model {
     fn with_component(&mut self, at: At, change: impl FnOnce(&mut Component)) {
         if let Some(nth) = self.find_clock(at) {
             change(&mut self.clocks.all[nth].component);
-            self.clocks.all[nth].is_written = true;
         }
     }
 
@@ -206,7 +205,6 @@ impl Model {
         if let Some(nth) = self.clocks.find(Named::Own(id)) {
             let clock = &mut self.clocks.all[nth];
             clock.component = Component::new(parent, speed.get());
-            clock.is_written = true;
             return;
         }
         let factor = self.factor(id);

@@ -23,8 +23,6 @@ pub(crate) struct Clock {
     pub(super) driver: Driver,
     /// What the next reading takes over.
     pub(crate) component: Component,
-    /// Whether the component was written since the last reading.
-    pub(crate) is_written: bool,
     /// The parent, which may not exist.
     pub(crate) parent: Named,
     pub(crate) speed: f64,
@@ -87,7 +85,6 @@ impl Clock {
             is_fixed: false,
             driver,
             component: Component::new(parent, speed),
-            is_written: false,
             parent,
             speed,
             factor: 1.0,

@@ -108,9 +108,6 @@ impl Clocks {
     /// Takes over what the components have changed.
     pub(crate) fn take_changes(&mut self) {
         self.take_settings();
-        for clock in &mut self.all {
-            clock.is_written = false;
-        }
         for nth in self.parents_first() {
             self.all[nth].jump();
             if let Driver::Clock(parent) = self.all[nth].driver {
@@ -120,8 +117,8 @@ impl Clocks {
         }
     }
 
-    /// Takes over the settings of the components. They count from now on. A clock without a parent
-    /// looks for it if its component was written.
+    /// Takes over the settings of the components. They count from now on. Then clocks without a parent
+    /// look for it.
     pub(crate) fn take_settings(&mut self) {
         for nth in 0..self.all.len() {
             let Component {
@@ -135,17 +132,18 @@ impl Clocks {
             if clock.exists && parent != clock.parent {
                 self.set_parent(nth, parent);
             }
+            self.all[nth].component.parent = self.all[nth].parent;
+        }
+        for nth in 0..self.all.len() {
             let Clock {
                 parent,
                 driver,
                 exists,
-                is_written,
                 ..
             } = self.all[nth];
-            if exists && is_written && driver == Driver::Nothing {
+            if exists && driver == Driver::Nothing {
                 self.set_parent(nth, parent);
             }
-            self.all[nth].component.parent = parent;
         }
     }
 
@@ -220,7 +218,7 @@ impl Clocks {
     }
 
     /// Adds a clock. It counts from the time of its parent at this moment. A parent that does not
-    /// exist yet may arrive before the next run.
+    /// exist yet may arrive later.
     pub(crate) fn add(
         &mut self,
         entity: Id,
@@ -232,13 +230,10 @@ impl Clocks {
             is_disabled,
             ..Clock::new(Named::Own(entity), parent, Driver::Nothing, speed)
         };
-        match self.find(parent) {
-            Some(nth) => {
-                clock.driver = Driver::Clock(nth);
-                clock.seen = self.all[nth].now.into();
-                clock.is_fixed = self.all[nth].is_fixed;
-            }
-            None => clock.is_written = true,
+        if let Some(nth) = self.find(parent) {
+            clock.driver = Driver::Clock(nth);
+            clock.seen = self.all[nth].now.into();
+            clock.is_fixed = self.all[nth].is_fixed;
         }
         self.all.push(clock);
     }

@@ -89,11 +89,11 @@ fn disable(old: &World, new: &mut World, map: &EntityHashMap<Entity>) {
 fn a_game_loaded_from_a_scene_goes_on_as_the_uninterrupted_one() {
     check(|game| {
         game.load(0, |old, new, map| {
-            disable(old, new, map);
             let text = to_text(&to_scene(old), old).unwrap();
             let mut scene = from_text(&text, new);
             shuffle(&mut scene, &mut Random::new(text.len() as u64));
             scene.write_to_world(new, map).unwrap();
+            disable(old, new, map);
         });
     });
 }
@@ -102,8 +102,8 @@ fn a_game_loaded_from_a_scene_goes_on_as_the_uninterrupted_one() {
 fn a_scene_in_memory_goes_on_as_the_uninterrupted_game() {
     check(|game| {
         game.load(0, |old, new, map| {
-            disable(old, new, map);
             to_scene(old).write_to_world(new, map).unwrap();
+            disable(old, new, map);
         });
     });
 }

@@ -6,6 +6,7 @@ use super::{
     CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerQueues,
     keyed::key_of,
     queued::Mark,
+    saving::TimerState,
     setting::{Modified, Setting},
 };
 use crate::{
@@ -99,6 +100,7 @@ pub(super) fn take_out(
     let entity_ref = world.get_entity(entity).ok()?;
     let timer = entity_ref.get::<Timer>()?;
     let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
+    let saved = timer.loaded().map_or(0, TimerState::remaining);
     leave(timer);
     let place = place?;
     let clock = place.0;
@@ -110,7 +112,8 @@ pub(super) fn take_out(
     let deadline = queues.deadline(place)?;
     let taken = queues.take(place)?;
     let is_new = taken.is(Mark::Unsettled);
-    let remaining = now.map_or(0, |now| {
+    // A loaded timer may be cancelled before its clock is there.
+    let remaining = now.map_or(saved, |now| {
         taken.deadline_at(now, deadline).saturating_sub(now)
     });
     let cancelled = TimerCancelled {

@@ -45,6 +45,8 @@ pub(super) struct Ended {
     pub(super) entity: Entity,
     pub(super) kind: Kind,
     pub(super) when_done: WhenDone,
+    /// The place among the loaded ends, which come first.
+    order: usize,
 }
 
 impl Ended {
@@ -53,6 +55,7 @@ impl Ended {
             entity,
             kind: Kind::Timer,
             when_done,
+            order: usize::MAX,
         }
     }
 
@@ -61,6 +64,7 @@ impl Ended {
             entity,
             kind: Kind::Lifetime,
             when_done: WhenDone::Despawn,
+            order: usize::MAX,
         }
     }
 }
@@ -149,6 +153,9 @@ impl EndedTimers {
 pub struct Finished {
     /// What happens in the next run, in order, by that run.
     pub(super) ends: [Vec<WhenDone>; 3],
+    /// The place among the marks of the world.
+    #[cfg_attr(feature = "serialize", serde(default))]
+    pub(crate) order: usize,
     #[cfg_attr(feature = "serialize", serde(skip))]
     pub(super) origin: Origin,
 }
@@ -168,13 +175,14 @@ impl Clone for Finished {
     fn clone(&self) -> Self {
         Self {
             ends: self.ends.clone(),
+            order: self.order,
             origin: Origin::Saved,
         }
     }
 }
 
 impl Finished {
-    /// Returns `true` if two marks say the same.
+    /// Returns `true` if two marks say the same of their entity.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.ends == other.ends
     }
@@ -186,9 +194,18 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
         return;
     };
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-        for (ended, loaded) in queues.reports.ended.ended.iter_mut().zip(loaded.ends) {
-            for when_done in loaded {
-                ended.push_back(Ended::timer(entity, when_done));
+        for (ended, ends) in queues.reports.ended.ended.iter_mut().zip(loaded.ends) {
+            // A scene inserts components in any order.
+            let place = ended.partition_point(|it| it.order <= loaded.order);
+            for when_done in ends.into_iter().rev() {
+                let order = loaded.order;
+                ended.insert(
+                    place,
+                    Ended {
+                        order,
+                        ..Ended::timer(entity, when_done)
+                    },
+                );
             }
         }
     }

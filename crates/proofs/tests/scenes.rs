@@ -9,7 +9,12 @@ use core::{any::TypeId, time::Duration};
 
 use bevy_app::App;
 use bevy_asset::{AssetPath, LoadFromPath, UntypedHandle};
-use bevy_due::{DespawnAfter, DuePlugin, Timer, prelude::*, save::SaveWorldExt, timer::Pauses};
+use bevy_due::{
+    Clock, DespawnAfter, DuePlugin, Timer, TimerCancelled,
+    prelude::*,
+    save::{Finished, SaveWorldExt},
+    timer::Pauses,
+};
 use bevy_ecs::{
     entity::EntityHashMap, entity_disabling::Disabled, prelude::*, reflect::AppTypeRegistry,
 };
@@ -185,4 +190,52 @@ fn a_timer_whose_owner_is_paused_waits_after_loading() {
         assert!(is_paused);
         new.update();
     }
+}
+
+#[test]
+fn entities_with_finished_timers_despawn_in_their_order_after_loading() {
+    let mut old = app();
+    let mut timers = Vec::new();
+    for delay in [0.03, 0.01, 0.02] {
+        let timer = Timer::after(delay).despawn_when_done();
+        timers.push(old.world_mut().spawn(timer).id());
+    }
+    old.update();
+
+    let mut scene = to_scene(old.world_mut());
+    scene.entities.reverse();
+    let (mut new, mut map) = (app(), EntityHashMap::default());
+    #[derive(Resource, Default)]
+    struct Despawned(Vec<Entity>);
+    new.init_resource::<Despawned>().add_observer(
+        |timer: On<Despawn<Finished>>, mut despawned: ResMut<Despawned>| {
+            despawned.0.push(timer.entity);
+        },
+    );
+    scene.write_to_world(new.world_mut(), &mut map).unwrap();
+    new.update();
+    let in_order = [timers[1], timers[2], timers[0]].map(|timer| map[&timer]);
+    assert_eq!(new.world().resource::<Despawned>().0, in_order);
+}
+
+#[test]
+fn a_timer_that_is_cancelled_before_its_clock_is_loaded_tells_what_was_left() {
+    let mut old = app();
+    let timer = old.world_mut().spawn_empty().id();
+    let clock = old.world_mut().spawn(Clock::new()).id();
+    let settings = Timer::after(1.0).on(clock);
+    old.world_mut().entity_mut(timer).insert(settings);
+    old.update();
+
+    let mut new = app();
+    let mut map = EntityHashMap::default();
+    let mut scene = to_scene(old.world_mut());
+    scene.entities.sort_by_key(|saved| saved.entity != timer);
+    scene.write_to_world(new.world_mut(), &mut map).unwrap();
+    new.world_mut().entity_mut(map[&timer]).remove::<Timer>();
+    new.update();
+    let mut cancelled = new.world_mut().resource_mut::<Messages<TimerCancelled>>();
+    let left: Vec<_> = cancelled.drain().map(|it| it.remaining()).collect();
+    let passed = Duration::from_millis(70);
+    assert_eq!(left, [Duration::from_secs(1) - passed]);
 }

@@ -191,7 +191,7 @@ impl<'w> Collector<'w> {
         // A timer must find the mark.
         let finished = capture.finished.get(&entity.id());
         let mut parts: Vec<Part> = Vec::new();
-        parts.extend(finished.map(|(_, mark)| Part::Finished(Box::new(mark.clone()))));
+        parts.extend(finished.map(|mark| Part::Finished(Box::new(mark.clone()))));
         let is_saved = |kind| {
             !matches!(
                 kind,
@@ -256,7 +256,7 @@ impl<'w> Collector<'w> {
         let mut entities = core::mem::take(&mut self.entities);
         let unsavable = core::mem::take(&mut self.unsavable);
         if let Some(capture) = self.capture.as_ref().filter(|it| !it.finished.is_empty()) {
-            let end = |saved: &SavedEntity| capture.finished.get(&saved.entity).map(|it| it.0);
+            let end = |saved: &SavedEntity| capture.finished.get(&saved.entity).map(|it| it.order);
             entities.sort_by_key(end);
         }
         if !unsavable.is_empty() {

@@ -25,29 +25,24 @@ pub(crate) struct Capture<'w> {
     pub(crate) times: ClockTimes<'w>,
     /// The timers and lifetimes that have ended, but may still be there.
     ended: HashSet<(Entity, Kind)>,
-    /// The marks of the entities that the next run despawns, with their places among these.
-    pub(crate) finished: EntityHashMap<(usize, Finished)>,
+    /// The marks of the entities that the next run despawns.
+    pub(crate) finished: EntityHashMap<Finished>,
 }
 
 impl<'w> Capture<'w> {
     pub(crate) fn new(world: &'w World) -> Option<Self> {
         let queues = world.get_resource::<TimerQueues>()?;
         let mut ended = HashSet::default();
-        let mut finished = EntityHashMap::<(usize, Finished)>::default();
-        for (nth, (ends_in, end)) in queues.reports.ended.iter().enumerate() {
+        let mut finished = EntityHashMap::<Finished>::default();
+        for (order, (ends_in, end)) in queues.reports.ended.iter().enumerate() {
             ended.insert((end.entity, end.kind));
             if end.when_done != WhenDone::Keep {
-                let mark = finished.entry(end.entity).or_insert_with(|| {
-                    let ends = Default::default();
-                    (
-                        nth,
-                        Finished {
-                            ends,
-                            origin: Origin::Own,
-                        },
-                    )
+                let mark = finished.entry(end.entity).or_insert_with(|| Finished {
+                    ends: Default::default(),
+                    order,
+                    origin: Origin::Own,
                 });
-                mark.1.ends[ends_in].push(end.when_done);
+                mark.ends[ends_in].push(end.when_done);
             }
         }
         Some(Self {

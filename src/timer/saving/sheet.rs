@@ -60,7 +60,7 @@ pub(crate) fn write_timer_states(world: &mut World) {
         }
     }
     world.resource_mut::<TimerQueues>().written = Some(written);
-    for (entity, (_, mark)) in marks {
+    for (entity, mark) in marks {
         if let Ok(mut entity) = world.get_entity_mut(entity) {
             entity.insert(mark);
         }

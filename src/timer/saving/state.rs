@@ -99,6 +99,14 @@ impl TimerState {
         }
     }
 
+    /// Returns the time until the deadline, or zero if the wait has not started.
+    pub(in crate::timer) fn remaining(&self) -> u64 {
+        match self {
+            Self::Armed(progress) => progress.remaining,
+            Self::Unsettled { .. } | Self::Finished => 0,
+        }
+    }
+
     /// Lets time pass on the clock of the wait, if there is one.
     #[cfg(feature = "serialize")]
     pub(in crate::timer) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {

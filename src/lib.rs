@@ -102,7 +102,7 @@
 //! | to | use |
 //! |---|---|
 //! | pause everything on an entity | [`Paused`], or [`pause_for`] for a stun |
-//! | renew an effect, and keep its rhythm | [`refresh_timer`] |
+//! | extend a buff, or renew a poison and keep its rhythm | [`refresh_timer`] |
 //! | change the interval, the firings left or the remaining time | [`change_timer`] |
 //! | add a component for a while | [`insert_for`] |
 //! | limit the lifetime of an entity | [`DespawnAfter`] |

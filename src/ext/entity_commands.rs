@@ -117,10 +117,15 @@ pub trait DueEntityCommandsExt {
 
     /// Sets a timer, as [`set_timer`](Self::set_timer) does, or refreshes the one that has the key.
     ///
-    /// If a timer with this key is armed, it keeps its next deadline and gets all its firings
-    /// again, and `timer` is dropped. A poison that hits again and again therefore keeps ticking.
-    /// In contrast, `set_timer` starts the interval over. For one-shot timers, use `set_timer`: a refresh
-    /// does not extend them. The component of the key keeps its value, and a paused timer stays paused.
+    /// If a timer with this key is armed, it keeps its settings and its components, and `timer` is dropped:
+    ///
+    /// - A periodic timer gets all its firings again, and keeps its next deadline. A poison that hits again
+    ///   and again therefore keeps ticking. In contrast, `set_timer` starts the interval over.
+    /// - A one-shot timer waits for its whole delay again: a buff is extended. Unlike after `set_timer`,
+    ///   no timer was cancelled.
+    ///
+    /// A paused timer stays paused. To take the settings of `timer`, too, use `set_timer`. To take some of
+    /// them, use [`change_timer`](Self::change_timer).
     ///
     /// # Examples
     ///

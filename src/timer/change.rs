@@ -161,13 +161,19 @@ impl<'w> TimerMut<'w> {
         self.move_to(deadline, deadline.saturating_sub(self.reading.now));
     }
 
-    /// Renews the number of firings, and keeps the next deadline.
+    /// Renews the timer: a periodic timer gets its number of firings again, and a one-shot timer starts over.
     ///
-    /// A poison that is renewed again and again keeps ticking. After this, as many firings are left
-    /// as the [`Timer`](crate::Timer) component has in total.
+    /// A periodic timer keeps its next deadline. A poison that is renewed again and again therefore keeps
+    /// ticking. As many firings are left as the [`Timer`](crate::Timer) component has in total.
+    ///
+    /// A one-shot timer waits for its whole delay, as after [`restart`](Self::restart).
     pub fn refresh(&mut self) {
         let times = self.settings.max_firings();
-        self.with_armed(|armed| armed.set_left(times));
+        let mut queues = self.world.resource_mut::<TimerQueues>();
+        let armed = queues.timer_mut(self.place);
+        if armed.is_some_and(|armed| !armed.refresh(times)) {
+            self.restart();
+        }
     }
 
     /// Sets the number of firings that are left.

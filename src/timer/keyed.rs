@@ -9,7 +9,9 @@ use bevy_ecs::{
 use bevy_platform::collections::{HashMap, hash_map::Entry};
 
 use super::{
-    CancelReason, IntoKey, Keyed, Timer, change::cancel_and_despawn, key::KeyId,
+    CancelReason, IntoKey, Keyed, Timer,
+    change::{cancel_and_despawn, change_timer},
+    key::KeyId,
     queues::change_armed,
 };
 use crate::{call::report, owner::OwnedBy};
@@ -89,14 +91,18 @@ pub(crate) fn refresh_keyed(
     }
 }
 
-/// Gives a timer all its firings again, and returns `true` if it is armed.
+/// Renews a timer, and returns `true` if it is armed.
 fn refresh(world: &mut World, entity: Entity) -> bool {
     let Some(timer) = world.get::<Timer>(entity) else {
         return false;
     };
     timer.seat.unwrite();
     let times = timer.max_firings();
-    change_armed(&mut world.into(), entity, |armed| armed.set_left(times)).is_some()
+    let is_periodic = change_armed(&mut world.into(), entity, |armed| armed.refresh(times));
+    if is_periodic == Some(false) {
+        return change_timer(world, entity, |timer| timer.restart()).is_ok();
+    }
+    is_periodic.is_some()
 }
 
 /// Returns the entity of the timer of `owner` with this key, if any.

@@ -314,6 +314,15 @@ impl ArmedTimer {
         self.left = left.unwrap_or(0);
     }
 
+    /// Gives a periodic timer `times` firings again. Returns `false`, and does nothing, if the timer has no
+    /// interval.
+    pub(super) fn refresh(&mut self, times: Option<u32>) -> bool {
+        if self.interval.is_some() {
+            self.set_left(times);
+        }
+        self.interval.is_some()
+    }
+
     /// Sets the interval, which is no longer random. The current wait stays what it is.
     pub(super) fn set_interval(&mut self, interval: Option<NonZeroU64>, delay: u64) {
         let wait = self.wait(delay);

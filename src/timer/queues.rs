@@ -516,11 +516,11 @@ impl ClockQueue {
 }
 
 /// Changes the queue's copy of the timer of `entity`, if it is armed or paused.
-pub(super) fn change_armed(
+pub(super) fn change_armed<Out>(
     world: &mut DeferredWorld,
     entity: Entity,
-    change: impl FnOnce(&mut ArmedTimer),
-) -> Option<()> {
+    change: impl FnOnce(&mut ArmedTimer) -> Out,
+) -> Option<Out> {
     let place = world.get::<Timer>(entity)?.seat.place()?;
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
     queues.timer_mut(place).map(change)

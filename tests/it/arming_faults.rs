@@ -111,7 +111,7 @@ fn a_new_timer_that_is_changed_keeps_the_order_of_arming() {
     let mut app = app();
     let [first, _second] = ["first", "second"].map(|it| spawn(&mut app, it, Timer::after(ms(20))));
     let world = app.world_mut();
-    world.change_timer(first, |it| it.refresh()).unwrap();
+    world.change_timer(first, |it| it.set_left(1)).unwrap();
     advance(&mut app, Duration::from_millis(20));
     assert_eq!(fired(&mut app), ["first", "second"]);
 }

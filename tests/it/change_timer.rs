@@ -78,6 +78,24 @@ fn refresh_timer_sets_the_timer_first_and_renews_it_then() {
 }
 
 #[test]
+fn a_refreshed_one_shot_timer_waits_for_its_whole_delay_again() {
+    let mut app = app();
+    let x = spawn(&mut app, "x", Timer::after(ms(20)));
+    let hero = app.world_mut().spawn_empty().id();
+    let buff = || (Timer::after(ms(20)), Tag("buff"));
+    for _ in 0..2 {
+        let mut hero = app.world_mut().entity_mut(hero);
+        hero.refresh_timer("buff", buff());
+        advance_ms(&mut app, 6);
+    }
+    advance_ms(&mut app, 2);
+    change(&mut app, x, |x| x.refresh());
+    advance_ms(&mut app, 40);
+    assert_eq!(fired_at(&mut app), [("buff", 26), ("x", 34)]);
+    assert_eq!(cancelled(&mut app), [], "a renewal cancels nothing");
+}
+
+#[test]
 fn a_new_remaining_time_takes_a_new_place_among_equal_deadlines() {
     let mut app = app();
     let first = spawn(&mut app, "first", Timer::after(ms(10)));

@@ -17,6 +17,9 @@ impl Model {
             return false;
         };
         let timer = &mut self.timers[at];
+        if timer.interval == 0 {
+            return self.change(id, Change::Restart);
+        }
         let spec = self.entities[timer.entity].timer;
         spec.inspect(|&spec| set_left(timer, times(spec))).is_some()
     }
@@ -51,7 +54,7 @@ impl Model {
                 let (deadline, _) = self.first_deadline(entity, Kind::Timer, clock, delay);
                 self.move_to(at, deadline, deadline.saturating_sub(live.now));
             }
-            Change::Refresh => set_left(timer, times(spec)),
+            Change::Refresh => return self.refresh(id),
             Change::SetLeft(left) => set_left(timer, Some(left)),
             Change::SetInterval(interval) => {
                 (timer.interval, timer.is_random) = (rules.nanos(interval), false);

@@ -47,9 +47,7 @@ pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
 #[cfg(feature = "serialize")]
 pub use save::TimePassed;
 #[cfg(feature = "serialize")]
-pub(crate) use save::{
-    ClockTimes, load_built_in, load_clock, save_built_in, settle_clocks, write_clocks,
-};
+pub(crate) use save::{ClockTimes, load_built_in, load_clock, save_built_in, write_clocks};
 pub(crate) use table::{Changes, ClockTable, FRAME, FoundClock, Scope, Tick};
 use time::Speed;
 pub(crate) use time::{Reading, saturating_nanos, shift};

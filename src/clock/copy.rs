@@ -177,20 +177,18 @@ impl ClockTable {
     ) -> Cow<'_, Self> {
         let edited = self.rows.iter().filter_map(|(key, row)| {
             let settings = component(key, row)?.settings();
-            (settings != row.settings).then_some((row.age, (key, settings)))
+            (settings != row.settings).then_some((key, settings))
         });
         let mut edited: Vec<_> = edited.collect();
         if edited.is_empty() && self.rows.orphans == 0 {
             return Cow::Borrowed(self);
         }
-        edited.sort_unstable_by_key(|&(age, _)| age);
-        let edited: Vec<_> = edited.into_iter().map(|(_, edit)| edit).collect();
         let mut table = Self {
             changes: Changes::default(),
             ..self.clone()
         };
         // The reading reports the errors.
-        table.take_all_settings(&edited);
+        table.take_all_settings(&mut edited);
         table.adopt();
         Cow::Owned(table)
     }

@@ -20,7 +20,7 @@ use super::{
     load::SavedTime,
     modifier::{SpeedModifiers, factor},
     params::{component, with_component},
-    row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver},
+    row::{BUILT_IN, Brakes, Cadence, ClockKey, Driver},
     table::ClockTable,
     time::{Speed, saturating_nanos},
 };
@@ -73,7 +73,7 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     let mut edited = Vec::new();
     let mut note = |clock: ClockId| {
         let found = table.find(clock).ok();
-        edited.extend(found.map(|found| (found.age, found.key)));
+        edited.extend(found.map(|found| found.key));
     };
     // The frame and the fixed schedule both look for changes.
     let is_new = |changed: ChangeTick| changed.is_newer_than(table.taken, now);
@@ -97,22 +97,19 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
         }
     }
     table.edited().for_each(note);
-    edited.sort_unstable();
-    let changed = edited.iter().copied();
-    let changed = changed.filter(|&(_, key)| has_new_settings(world, key));
-    let changed = changed.collect();
     let mut table = world.resource_mut::<ClockTable>();
     table.taken = now;
     if edited.is_empty() && table.load.is_idle() && table.rows.orphans == 0 {
         return Ok(());
     }
     table.order_loaded();
-    take_settings_of(world, changed);
+    edited.sort_unstable_by_key(|&key| table.rows.order(key));
+    take_settings_of(world, edited.iter().copied());
     for error in world.resource_mut::<ClockTable>().end_waiting() {
         warn(&mut world.into(), error);
     }
     world.resource_mut::<ClockTable>().adopt();
-    for (_, key) in edited {
+    for key in edited {
         let enter = |clock: &mut Clock| {
             clock.enter_world();
             mem::take(&mut clock.jump)
@@ -126,27 +123,16 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     Ok(())
 }
 
-/// Lets clocks take over the settings of their components before the next reading, so that they can be
-/// saved.
+/// Brings loaded clocks into their order. Lets clocks take over the settings of their components before the
+/// next reading, so that they can be saved.
 #[cfg(feature = "serialize")]
 pub(crate) fn take_settings(world: &mut World) {
-    if let Some(table) = world.get_resource::<ClockTable>() {
-        let clocks = table.rows.iter().map(|(key, row)| (row.age, key));
-        let changed = clocks.filter(|&(_, key)| has_new_settings(world, key));
-        let mut changed: Vec<_> = changed.collect();
-        changed.sort_unstable();
-        take_settings_of(world, changed);
+    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
+        table.order_loaded();
+        let clocks: Vec<_> = table.rows.iter().map(|(key, _)| key).collect();
+        take_settings_of(world, clocks);
         world.resource_mut::<ClockTable>().adopt();
     }
-}
-
-/// Returns `true` if the component of a clock has other settings.
-fn has_new_settings(world: &World, key: ClockKey) -> bool {
-    let Some(table) = world.get_resource::<ClockTable>() else {
-        return false;
-    };
-    let found = table.rows.get(key).zip(component(world, key));
-    found.is_some_and(|(row, clock)| clock.settings() != row.settings)
 }
 
 /// Returns `true` if the component of the clock on an entity was written since the last reading.
@@ -158,12 +144,16 @@ pub(super) fn is_written(world: &World, table: &ClockTable, entity: Entity) -> b
 
 /// Lets clocks take over the settings of their components. A component gets the settings back that its
 /// clock can't take.
-fn take_settings_of(world: &mut World, changed: Vec<(Age, ClockKey)>) {
-    let changed = changed.into_iter();
-    let edited = changed.filter_map(|(_, key)| Some((key, component(world, key)?.settings())));
-    let edited: Vec<_> = edited.collect();
+fn take_settings_of(world: &mut World, clocks: impl IntoIterator<Item = ClockKey>) {
+    let table = world.resource::<ClockTable>();
+    let edited = clocks.into_iter().filter_map(|key| {
+        let (row, clock) = table.rows.get(key).zip(component(world, key))?;
+        let settings = clock.settings();
+        (settings != row.settings).then_some((key, settings))
+    });
+    let mut edited: Vec<_> = edited.collect();
     let mut table = world.resource_mut::<ClockTable>();
-    for error in table.take_all_settings(&edited) {
+    for error in table.take_all_settings(&mut edited) {
         warn(&mut world.into(), error);
     }
     for (key, settings) in edited {
@@ -202,10 +192,14 @@ impl ClockTable {
         edited.map(|(key, _)| BUILT_IN[key as usize])
     }
 
-    /// Lets clocks take over settings in this order, except for invalid parents and speeds.
-    pub(super) fn take_all_settings(&mut self, edited: &[(ClockKey, Settings)]) -> Vec<ClockError> {
+    /// Lets clocks take over settings in the order of the clocks, except for invalid parents and speeds.
+    pub(super) fn take_all_settings(
+        &mut self,
+        edited: &mut [(ClockKey, Settings)],
+    ) -> Vec<ClockError> {
+        edited.sort_unstable_by_key(|&(key, _)| self.rows.order(key));
         // All are settled before the first changes, because one may drive another.
-        for &(key, _) in edited {
+        for &(key, _) in &*edited {
             self.settle(key);
         }
         let edited = edited.iter();
@@ -241,9 +235,9 @@ impl ClockTable {
         }
         let orphans = self.rows.iter();
         let orphans = orphans.filter(|(_, row)| row.driver == Driver::Missing);
-        let orphans = orphans.map(|(key, row)| (row.age, key, row.settings.parent));
+        let orphans = orphans.map(|(key, row)| (row.order, key, row.settings.parent));
         let mut orphans: Vec<_> = orphans.collect();
-        orphans.sort_unstable_by_key(|&(age, ..)| age);
+        orphans.sort_unstable_by_key(|&(order, ..)| order);
         for (_, key, parent) in orphans {
             self.set_parent(key, parent).ok();
         }

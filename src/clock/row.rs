@@ -287,6 +287,11 @@ impl Rows {
         (key, age)
     }
 
+    /// Returns the place of a clock in the order in which the clocks of a run go.
+    pub(super) fn order(&self, key: ClockKey) -> Option<Order> {
+        self.get(key).map(|row| row.order)
+    }
+
     /// Removes a clock that drives no other one.
     pub(super) fn remove(&mut self, key: ClockKey) -> Option<Row> {
         self.set_driver(key, Driver::Missing);

@@ -79,18 +79,10 @@ impl<'de> Deserialize<'de> for Clock {
     }
 }
 
-/// Takes over what the components of the clocks say, and brings loaded clocks into their order.
-pub(crate) fn settle_clocks(world: &mut World) {
-    take_settings(world);
-    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
-        table.order_loaded();
-    }
-}
-
 /// Writes the times of clocks into their components, so that these can be serialized until a clock
 /// changes.
 pub(crate) fn write_clocks(world: &mut World) {
-    settle_clocks(world);
+    take_settings(world);
     let Some(mut times) = ClockTimes::of(world) else {
         return;
     };
@@ -181,7 +173,7 @@ impl<'w> ClockTimes<'w> {
     }
 
     /// Returns the clock of an entity to save. A clock that has no parent any more, or not yet, is saved
-    /// without one. The clocks have been [settled](settle_clocks).
+    /// without one. The clocks have been [settled](take_settings).
     pub(crate) fn save(&mut self, entity: EntityRef) -> Option<Clock> {
         let mut clock = entity.get::<Clock>()?.clone();
         if let Some(key) = self.table.key_of(entity.id()) {

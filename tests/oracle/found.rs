@@ -643,3 +643,31 @@ fn a_restored_clock_finds_a_parent_that_came_before_the_snapshot() {
         Reload(16, then(&[])),
     ]);
 }
+
+#[test]
+fn an_entity_with_only_a_lifetime_is_cancelled_by_its_key() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 0, is_observed: true };
+    check(rules, &[
+        Spawn(3),
+        SetTimer(3, 1, 7, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: Keeps, on: None }),
+        Live(7, Some(7)),
+        Frame(0, then(&[])),
+        CancelKey(3, 1),
+        Frame(0, then(&[])),
+    ]);
+}
+
+#[test]
+fn loaded_clocks_take_over_settings_in_their_saved_order() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Clock(2, Real, Zero),
+        Clock(0, Real, Zero),
+        Reload(0, then(&[])),
+        Update(0, 0, Some(Real)),
+        Frame(0, then(&[&[Update(3, 0, None), Clock(2, Own(0), Zero)]])),
+        Move(4, 0, 0, then(&[&[Clock(0, Own(2), Quarter)], &[]])),
+        Clock(2, Frames, Zero),
+        Revive(0, 4, then(&[])),
+    ]);
+}

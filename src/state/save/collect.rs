@@ -11,7 +11,7 @@ use bevy_ecs::{
 
 use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable, UnsavableTimer};
 use crate::{
-    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, settle_clocks},
+    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, take_settings},
     message::{Inbox, visit_letters},
     owner::{Owned, owner_of},
     pause::PausedBy,
@@ -27,7 +27,7 @@ use crate::{
 pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     world.flush();
     Inbox::move_to_mailbag(world);
-    settle_clocks(world);
+    take_settings(world);
     timer::order_loaded(world);
     let mut mail = MailData::default();
     visit_letters(world, |_, letter| {
@@ -93,7 +93,7 @@ pub(crate) fn save_entities(
     entities: &[Entity],
 ) -> Vec<Result<SavedTimers, SaveError>> {
     world.flush();
-    settle_clocks(world);
+    take_settings(world);
     timer::order_loaded(world);
     let kinds = PartKinds::of(world);
     let mut collector = Collector::new(world, &kinds);

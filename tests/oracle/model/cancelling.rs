@@ -70,9 +70,17 @@ impl Model {
     }
 
     pub(super) fn cancel_key(&mut self, owner: Id, key: usize) -> bool {
-        let timer = self.keyed(owner, key);
-        let timer = timer.filter(|&timer| self.entities[timer].timer.is_some());
-        timer.is_some_and(|timer| self.cancel_and_despawn(timer, CancelReason::Cancelled))
+        let Some(id) = self.keyed(owner, key) else {
+            return false;
+        };
+        if self.entities[id].timer.is_some() {
+            return self.cancel_and_despawn(id, CancelReason::Cancelled);
+        }
+        let lives = self.entities[id].life.is_some();
+        if lives {
+            self.despawn(id);
+        }
+        lives
     }
 
     /// Cancels the timers of an owner, except for the time-outs of requests.

@@ -44,9 +44,6 @@ macro_rules! parts {
             /// The time on the clock of the cooldown.
             #[cfg(feature = "serialize")]
             CooldownNow(Duration),
-            /// A condition holds the clock of the entity, or the clock of its timer.
-            #[cfg(feature = "serialize")]
-            Held,
             // Formats that count the variants need these to be the last.
             $(#[cfg_attr(feature = "serialize", serde(skip))] $unsaved($unsaved),)*
         }
@@ -127,7 +124,6 @@ macro_rules! parts {
                     $(Self::$mark => stringify!($mark),)*
                     $(Self::$list(_) => stringify!($list),)*
                     Self::CooldownNow(_) => "CooldownNow",
-                    Self::Held => "Held",
                 }
             }
 
@@ -140,7 +136,7 @@ macro_rules! parts {
                     $(Self::$mark => PartKind::$mark,)*
                     $(Self::$list(_) => PartKind::$list,)*
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::Held => return None,
+                    Self::CooldownNow(_) => return None,
                 })
             }
 
@@ -154,7 +150,7 @@ macro_rules! parts {
                     $(Self::$mark => _ = entity.insert($mark),)*
                     $(Self::$list(_) => {})*
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::Held => {}
+                    Self::CooldownNow(_) => {}
                 }
             }
 

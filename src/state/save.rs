@@ -59,7 +59,7 @@ mod load;
 use alloc::{boxed::Box, vec::Vec};
 
 use bevy_ecs::{
-    entity::{EntityHashSet, MapEntities},
+    entity::{EntityHashMap, EntityHashSet, MapEntities},
     prelude::*,
 };
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ use super::{
 };
 use crate::{
     clock::ClockId,
-    owner::OwnedBy,
+    owner::{OwnedBy, with_owners},
     pause::{Pauses, stops},
     timer::{DespawnAfter, SavedWorld},
 };
@@ -145,6 +145,9 @@ struct Content {
     /// The messages on their way, in the order of delivery.
     #[serde(default)]
     mail: Vec<LetterData>,
+    /// The clocks of the entities and of their timers that a condition held.
+    #[serde(default)]
+    held_clocks: Vec<Entity>,
     entities: Vec<SavedEntity>,
 }
 
@@ -160,11 +163,6 @@ struct SavedEntity {
 impl SavedEntity {
     fn has(&self, is_wanted: impl Fn(&Part) -> bool) -> bool {
         self.parts.iter().any(is_wanted)
-    }
-
-    /// Returns `true` if a condition holds the clock of the entity or of its timer.
-    fn is_held(&self) -> bool {
-        self.has(|part| matches!(part, Part::Held))
     }
 
     /// Returns the parent of the entity's clock.
@@ -248,27 +246,19 @@ impl SavedTimers {
     /// Lets time pass on the clocks of all timers that are neither paused, nor on a saved clock or one that a
     /// condition held.
     pub(crate) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
-        let clocks: EntityHashSet = self.clocks().map(|(clock, _)| clock).collect();
+        let own = self.clocks().map(|(clock, _)| clock);
+        let still: EntityHashSet = own.chain(self.0.held_clocks.iter().copied()).collect();
         let passed = |clock| match clock {
-            ClockId::Own(clock) if clocks.contains(&clock) => 0,
+            ClockId::Own(clock) if still.contains(&clock) => 0,
             clock => passed(clock),
         };
         let paused = self.paused();
+        let owners = self.owners();
         for saved in &mut self.0.entities {
-            let (mut owner, mut pauses) = (None, None);
-            for part in &saved.parts {
-                match part {
-                    Part::OwnedBy(OwnedBy(by)) => owner = Some(*by),
-                    Part::Pauses(Pauses(target)) => pauses = Some(*target),
-                    _ => {}
-                }
-            }
-            let is_paused = |entity| paused.contains(&entity);
-            if saved.is_held()
-                || stops(saved.entity, owner, is_paused, |owner| {
-                    pauses == Some(owner)
-                })
-            {
+            let with_owners = with_owners(saved.entity, |it| owners.get(&it).copied());
+            let is_paused = |it| paused.contains(&it);
+            let ends = |it| saved.has(|part| matches!(part, Part::Pauses(Pauses(to)) if *to == it));
+            if stops(with_owners, is_paused, ends) {
                 continue;
             }
             for part in &mut saved.parts {
@@ -298,7 +288,22 @@ impl SavedTimers {
     /// them.
     pub(crate) fn clocks(&self) -> impl Iterator<Item = (Entity, (ClockId, bool))> {
         let clocks = self.0.entities.iter();
-        clocks.filter_map(|saved| Some((saved.entity, (saved.clock_parent()?, saved.is_held()))))
+        let held: EntityHashSet = self.0.held_clocks.iter().copied().collect();
+        clocks.filter_map(move |saved| {
+            let is_held = held.contains(&saved.entity);
+            Some((saved.entity, (saved.clock_parent()?, is_held)))
+        })
+    }
+
+    /// Returns the direct owner of each entity that has one.
+    fn owners(&self) -> EntityHashMap<Entity> {
+        let owner = |part: &Part| match part {
+            Part::OwnedBy(OwnedBy(owner)) => Some(*owner),
+            _ => None,
+        };
+        let entities = self.0.entities.iter();
+        let owners = entities.filter_map(|it| Some((it.entity, it.parts.iter().find_map(owner)?)));
+        owners.collect()
     }
 
     /// Returns the entities that have a pause.

@@ -11,7 +11,7 @@ use super::{IntoDuration, Timer, arm, cancel};
 /// Despawns the entity after a delay.
 ///
 /// The delay counts on the entity's clock, as the delay of a [`Timer`](crate::Timer) without a clock
-/// does, and stops while the entity or its owner is [paused](crate::Paused). The entity can also
+/// does, and stops while the entity or one of its owners is [paused](crate::Paused). The entity can also
 /// carry a [`Timer`](crate::Timer). Cancelling the entity's timers does not affect its lifetime. Insert
 /// the component again to start over, or remove it to let the entity live. If the clock is gone, the
 /// component is removed.

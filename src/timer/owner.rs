@@ -3,6 +3,7 @@
 mod entities;
 
 use alloc::vec::Vec;
+use core::iter;
 
 use bevy_ecs::{
     lifecycle::HookContext,
@@ -27,8 +28,8 @@ use super::{
 ///
 /// An entity carries one timer and one update callback. To give an owner several, spawn a separate
 /// entity with `OwnedBy` for each one. All of them despawn with the owner, also over several levels. An
-/// entity whose owner does not exist despawns in the next run. For pauses and clocks, only the direct
-/// owner counts.
+/// entity whose owner does not exist despawns in the next run. A pause reaches everything that its entity
+/// owns, at any depth. For clocks, only the direct owner counts.
 ///
 /// After the last firing, an owned timer is removed from its entity immediately. The entity
 /// despawns at the start of the next run. Systems that read the [`TimerFired`](crate::TimerFired)
@@ -238,6 +239,23 @@ fn on_orphan(world: &mut DeferredWorld, entity: Entity) {
 /// to another one.
 pub(crate) fn owner_of(entity: EntityRef) -> Entity {
     entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
+}
+
+/// Returns an entity and its owners, the nearest first. `owner` finds the direct owner of each.
+pub(crate) fn with_owners<E: Copy + PartialEq>(
+    entity: E,
+    mut owner: impl FnMut(E) -> Option<E>,
+) -> impl Iterator<Item = E> {
+    // Entities may own each other in a ring: a walk that comes back to an earlier step ends (Brent, 1980).
+    let (mut earlier, mut steps, mut limit) = (entity, 0, 1);
+    iter::successors(Some(entity), move |&entity| {
+        let owner = owner(entity).filter(|&owner| owner != earlier)?;
+        steps += 1;
+        if steps == limit {
+            (earlier, steps, limit) = (owner, 0, 2 * limit);
+        }
+        Some(owner)
+    })
 }
 
 /// Returns the entities that belong to an entity.

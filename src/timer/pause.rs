@@ -11,7 +11,7 @@ use bevy_reflect::prelude::*;
 
 use super::{
     Kind, TimerQueues,
-    owner::{owned_by, owner_of},
+    owner::{Owned, OwnedBy, owned_by, owner_of, with_owners},
     queued::Mark,
     queues::change_armed,
     setting::Halt,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
-/// entities that [belong to it](crate::OwnedBy) directly.
+/// entities that [belong to it](crate::OwnedBy), at any depth.
 ///
 /// Your own systems skip paused entities with the filter `(Without<Paused>, Without<PausedBy>)`. Put
 /// a timer that must keep running, such as a poison during a stun, on another entity.
@@ -34,7 +34,7 @@ use crate::{
 /// their place among equal deadlines, and callbacks keep their place in the order. A timer that is
 /// armed during the pause keeps its full delay until the pause ends.
 ///
-/// A timer or a callback is paused while its entity or its owner has this component, is paused by
+/// A timer or a callback is paused while its entity or one of its owners has this component, is paused by
 /// another entity ([`Pauses`]), or is [`Disabled`]. To pause everything on a clock, [pause the
 /// clock](crate::Clock::pause).
 ///
@@ -48,7 +48,7 @@ use crate::{
 ///
 /// # Time complexity
 ///
-/// Inserting and removing are *O*(*n*) in the number of the entity's timers, amortized.
+/// Inserting and removing are *O*(*n*) in the number of the entity's timers at any depth, amortized.
 ///
 /// # Examples
 ///
@@ -190,28 +190,24 @@ fn pauses(entity: EntityRef) -> bool {
     entity.contains::<Paused>() || entity.contains::<PausedBy>() || entity.contains::<Disabled>()
 }
 
-/// Returns `true` if an entity or its owner pauses the timer and callback on the entity.
-pub(crate) fn is_paused(world: &World, entity: EntityRef, owner: Entity) -> bool {
-    let owner = match owner == entity.id() {
-        true => None,
-        false => world.get_entity(owner).ok(),
-    };
-    let of = |owner: EntityRef| entity.get() == Some(&Pauses(owner.id()));
-    stops(entity, owner, pauses, of)
+/// Returns `true` if an entity or one of its owners pauses the timer and the callback on the entity.
+pub(crate) fn is_paused(world: &World, entity: EntityRef) -> bool {
+    let owner = |entity: EntityRef| world.get_entity(entity.get::<OwnedBy>()?.0).ok();
+    let ends = |owner: EntityRef| entity.get() == Some(&Pauses(owner.id()));
+    stops(with_owners(entity, owner), pauses, ends)
 }
 
-/// The rule of a pause: it stops everything on its entity and on the entities that this one owns,
-/// except for what would end the pause.
+/// The rule of a pause: it stops everything on its entity and on what this one owns, at any depth, except
+/// for what would end the pause.
 ///
-/// `is_marked` says which entities have a pause, and `ends` whether `entity` pauses its owner.
+/// `is_paused` says which entities have a pause, and `ends` which one the first entity pauses.
 #[inline]
 pub(crate) fn stops<E: Copy>(
-    entity: E,
-    owner: Option<E>,
-    is_marked: impl Fn(E) -> bool,
-    ends: impl FnOnce(E) -> bool,
+    mut with_owners: impl Iterator<Item = E>,
+    is_paused: impl Fn(E) -> bool,
+    ends: impl Fn(E) -> bool,
 ) -> bool {
-    is_marked(entity) || owner.is_some_and(|owner| is_marked(owner) && !ends(owner))
+    with_owners.any(|it| is_paused(it) && !ends(it))
 }
 
 /// Halts the timers of an entity when it is paused, disabled or in transit.
@@ -242,38 +238,51 @@ pub(crate) fn on_resume(
 
 /// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after the pause.
 pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if world.get_entity(entity).is_ok_and(pauses) {
+    if world
+        .get_entity(entity)
+        .is_ok_and(|entity| is_paused(&world, entity))
+    {
         update_all(&mut world, entity);
     }
 }
 
 /// Lets the timers of an entity follow an owner that it gets or loses.
 pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: bool) {
-    let seats = world
-        .get_entity(entity)
-        .map(|entity| [Kind::Timer, Kind::Lifetime].map(|kind| kind.on(entity)?.seat.place()));
-    if !seats.is_ok_and(|seats| seats.iter().any(Option::is_some)) {
+    let seat = |entity, kind: Kind| kind.on(entity)?.seat.place();
+    let follows = world.get_entity(entity).is_ok_and(|entity| {
+        let mut kinds = [Kind::Timer, Kind::Lifetime].into_iter();
+        entity.contains::<Owned>() || kinds.any(|kind| seat(entity, kind).is_some())
+    });
+    if !follows {
         return;
     }
     change_armed(world, entity, |timer| timer.set(Mark::Owned, is_owned));
     match is_owned {
-        true => update(world, entity),
+        true => update_all(world, entity),
         // The owner that is being removed is still there.
         false => {
             let mut commands = world.commands();
-            commands.queue(move |world: &mut World| update(&mut world.into(), entity));
+            commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
         }
     }
 }
 
+/// Halts or resumes the timers of an entity and of everything that it owns.
 fn update_all(world: &mut DeferredWorld, entity: Entity) {
     update(world, entity);
-    for owned in owned_by(world, entity) {
-        update(world, owned);
+    let mut all = owned_by(world, entity);
+    let mut at = 0;
+    while let Some(&owned) = all.get(at) {
+        at += 1;
+        // Entities may own each other in a ring.
+        if owned != entity {
+            update(world, owned);
+            all.extend(owned_by(world, owned));
+        }
     }
 }
 
-/// Halts or resumes the timers of an entity, depending on its entity and its owner.
+/// Halts or resumes the timers of an entity, depending on its entity and its owners.
 fn update(world: &mut DeferredWorld, entity: Entity) {
     update_one(world, entity, Kind::Timer);
     update_one(world, entity, Kind::Lifetime);

@@ -55,8 +55,8 @@ impl Setting {
         }
         let owner = owner_of(entity);
         let acts = entity.contains::<TimerAction>();
-        let is_modified =
-            |owner: EntityRef| modifiers.of(owner.archetype()) == Modified::ClockOrHalt;
+        // An owner may have an owner, which may be paused.
+        let is_modified = |owner: EntityRef| modifiers.of(owner.archetype()) != Modified::Nothing;
         if modified == Modified::OwnerOrAction && !world.get_entity(owner).is_ok_and(is_modified) {
             return Self {
                 owner,
@@ -83,10 +83,10 @@ pub(super) struct Halt {
 }
 
 impl Halt {
-    /// Returns what an entity and its owner demand of the timers on the entity.
+    /// Returns what an entity and its owners demand of the timers on the entity.
     pub(super) fn new(world: &World, entity: EntityRef, owner: Entity) -> Self {
         Self {
-            is_paused: is_paused(world, entity, owner),
+            is_paused: is_paused(world, entity),
             is_in_transit: is_in_transit(world, entity, owner),
         }
     }

@@ -106,7 +106,7 @@ pub struct TimerStatus {
     pub count: u64,
     /// The number of firings left, or of charges missing, or `None` if the timer fires forever.
     pub left: Option<u32>,
-    /// Whether its entity or its owner pauses the timer. A stopped clock does not count.
+    /// Whether its entity or one of its owners pauses the timer. A stopped clock does not count.
     pub paused: bool,
 }
 

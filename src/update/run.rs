@@ -12,7 +12,7 @@ use crate::clock::ClockId;
 use crate::{
     call::{EntityCaller, PumpState, pump},
     clock::{Age, Cadence, Clock, ClockKey, ClockTable, Scope, Tick, read_running},
-    owner::OwnedBy,
+    owner::{OwnedBy, with_owners},
     pause::{Pauses, stops},
 };
 
@@ -101,12 +101,21 @@ impl UpdateRosters {
             paused.any(|&paused| entity.archetype().contains(paused))
         };
         let entity = caller.get(member.entity)?;
-        if !entity.archetype().contains(self.marks.owned) {
+        let is_owned = |entity: EntityRef| entity.archetype().contains(self.marks.owned);
+        if !is_owned(entity) {
             return (!has_pause(entity)).then_some(member.entity);
         }
-        let owner = caller.get(entity.get::<OwnedBy>()?.0)?;
-        let ends = |owner: EntityRef| entity.get() == Some(&Pauses(owner.id()));
-        (!stops(entity, Some(owner), has_pause, ends)).then_some(owner.id())
+        let owner = |entity: EntityRef| entity.get::<OwnedBy>().map(|by| by.0);
+        let target = owner(entity)?;
+        // `None` for an owner that the caller leaves out.
+        let with_owners = with_owners(Some(entity), |it| {
+            let owner = it.filter(|&it| is_owned(it)).and_then(owner)?;
+            Some(caller.get(owner))
+        });
+        let is_paused = |it: Option<EntityRef>| it.is_none_or(has_pause);
+        let ends =
+            |it: Option<EntityRef>| it.is_some_and(|it| entity.get() == Some(&Pauses(it.id())));
+        (!stops(with_owners, is_paused, ends)).then_some(target)
     }
 }
 

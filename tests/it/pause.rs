@@ -367,3 +367,83 @@ fn a_clone_of_a_paused_entity_runs_without_the_pause() {
         "{fired:?}"
     );
 }
+
+/// A poison on an orc, with stacks of its own, one of which bleeds.
+fn a_deep_effect(app: &mut App, orc: Entity) -> [Entity; 3] {
+    let poison = (OwnedBy(orc), Tag("poison"), Timer::every(ms(10)));
+    let poison = app.world_mut().spawn(poison).id();
+    let stack = (OwnedBy(poison), DespawnAfter::new(ms(25)));
+    let stack = app.world_mut().spawn(stack).id();
+    let bleed = (OwnedBy(stack), Tag("bleed"), Timer::every(ms(7)));
+    [poison, stack, app.world_mut().spawn(bleed).id()]
+}
+
+#[test]
+fn a_pause_reaches_everything_below_its_entity() {
+    let mut app = app();
+    let orc = app.world_mut().spawn_empty().id();
+    let [_, stack, bleed] = a_deep_effect(&mut app, orc);
+    app.world_mut().spawn((
+        OwnedBy(bleed),
+        UpdateComponent::new(|mut me| {
+            me.entity.get_mut::<Tag>().expect("it is the bleed").0 = "called";
+        }),
+    ));
+    pause(&mut app, orc);
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty());
+    let tag = |app: &App| app.world().get::<Tag>(bleed).expect("it lives").0;
+    assert_eq!(tag(&app), "bleed", "no callback was called");
+    // An effect that comes in the pause waits, too.
+    let late = (OwnedBy(bleed), Tag("late"), Timer::after(ms(3)));
+    app.world_mut().spawn(late);
+    advance_ms(&mut app, 100);
+    resume(&mut app, orc);
+    advance_ms(&mut app, 24);
+    let expected = [
+        ("late", 203),
+        ("bleed", 207),
+        ("poison", 210),
+        ("bleed", 214),
+        ("poison", 220),
+        ("bleed", 221),
+    ];
+    assert_eq!(fired_at(&mut app), expected);
+    assert_eq!(tag(&app), "called");
+    advance_ms(&mut app, 1);
+    assert!(app.world().get_entity(stack).is_err());
+}
+
+#[test]
+fn effects_that_change_their_owner_follow_its_pause_with_all_below_them() {
+    let mut app = app();
+    let [orc, elf] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
+    pause(&mut app, orc);
+    let [poison, ..] = a_deep_effect(&mut app, elf);
+    advance_ms(&mut app, 8);
+    app.world_mut().entity_mut(poison).insert(OwnedBy(orc));
+    advance_ms(&mut app, 100);
+    app.world_mut().entity_mut(poison).remove::<OwnedBy>();
+    advance_ms(&mut app, 8);
+    let expected = [("bleed", 7), ("poison", 110), ("bleed", 114)];
+    assert_eq!(fired_at(&mut app), expected);
+}
+
+#[test]
+fn entities_that_own_each_other_pause_each_other() {
+    let mut app = app();
+    let [first, second, third] = ["first", "second", "third"].map(|tag| {
+        let timer = (Tag(tag), Timer::every(ms(10)));
+        app.world_mut().spawn(timer).id()
+    });
+    for (entity, owner) in [(first, second), (second, third), (third, second)] {
+        app.world_mut().entity_mut(entity).insert(OwnedBy(owner));
+    }
+    pause(&mut app, third);
+    advance_ms(&mut app, 50);
+    assert!(fired(&mut app).is_empty());
+    resume(&mut app, third);
+    pause(&mut app, first);
+    advance_ms(&mut app, 15);
+    assert_eq!(fired(&mut app), ["second", "third"]);
+}

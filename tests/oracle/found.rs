@@ -671,3 +671,34 @@ fn loaded_clocks_take_over_settings_in_their_saved_order() {
         Revive(0, 4, then(&[])),
     ]);
 }
+
+#[test]
+fn time_passes_in_a_move_for_a_timer_that_is_not_on_the_held_clock_of_its_entity() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Update(0, 0, None),
+        Spawn(0),
+        Condition(false),
+        Frame(0, then(&[&[Hold(0, true)]])),
+        Clock(0, Real, Zero),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        Frame(0, then(&[])),
+        Move(0, 1, 13, then(&[])),
+    ]);
+}
+
+#[test]
+fn an_entity_whose_timer_is_over_and_that_stays_is_no_part_of_a_snapshot() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[])),
+        Snapshot,
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: Despawns, on: None }),
+        Frame(0, then(&[])),
+        Frame(0, then(&[])),
+        Restore(0),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Restore(0),
+    ]);
+}

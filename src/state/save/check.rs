@@ -30,6 +30,7 @@ pub(crate) fn check_saved(
     let Content {
         world: state,
         mail,
+        held_clocks: _,
         entities: saved,
     } = saved;
     if let Some(state) = state {

@@ -167,6 +167,7 @@ struct Collector<'w> {
     in_mail: EntityHashSet,
     /// The entities on which timers wait for a clock.
     missing_clocks: Vec<Entity>,
+    held_clocks: EntityHashSet,
     entities: Vec<SavedEntity>,
     unsavable: Vec<UnsavableTimer>,
 }
@@ -179,6 +180,7 @@ impl<'w> Collector<'w> {
             capture: Capture::new(world),
             in_mail: EntityHashSet::default(),
             missing_clocks: Vec::new(),
+            held_clocks: EntityHashSet::default(),
             entities: Vec::new(),
             unsavable: Vec::new(),
         }
@@ -228,10 +230,9 @@ impl<'w> Collector<'w> {
             }
             parts.retain(|part| !part.serves_timer());
         }
-        let mut clocks = parts.iter().filter_map(Part::clock).chain([entity.id()]);
-        if clocks.any(|clock| capture.times.is_held(clock)) {
-            parts.push(Part::Held);
-        }
+        let clocks = parts.iter().filter_map(Part::clock).chain([entity.id()]);
+        let held = clocks.filter(|&clock| capture.times.is_held(clock));
+        self.held_clocks.extend(held);
         let clocks = parts.iter().filter_map(|part| match part {
             Part::OnClock(OnClock(ClockId::Own(clock))) => Some(*clock),
             part => part.clock(),
@@ -255,6 +256,8 @@ impl<'w> Collector<'w> {
     fn finish(&mut self, world: Option<SavedWorld>) -> (SavedTimers, Vec<Unsavable>) {
         let mut entities = core::mem::take(&mut self.entities);
         let unsavable = core::mem::take(&mut self.unsavable);
+        let mut held_clocks: Vec<Entity> = self.held_clocks.drain().collect();
+        held_clocks.sort_unstable();
         if let Some(capture) = self.capture.as_ref().filter(|it| !it.finished.is_empty()) {
             let end = |saved: &SavedEntity| capture.finished.get(&saved.entity).map(|it| it.order);
             entities.sort_by_key(end);
@@ -265,6 +268,7 @@ impl<'w> Collector<'w> {
         let content = Content {
             world,
             mail: Vec::new(),
+            held_clocks,
             entities,
         };
         let unsavable = unsavable.into_iter().map(Unsavable::Timer);

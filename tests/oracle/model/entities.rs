@@ -113,7 +113,7 @@ impl Model {
         }
         self.entities[owner].owned.push(id);
         self.with_armed(id, |timer| timer.owner = owner);
-        self.update_pause(id);
+        self.update_pauses(id);
         self.take_key(id);
     }
 
@@ -127,7 +127,7 @@ impl Model {
             self.entities[owner].owned.retain(|&owned| owned != id);
         }
         self.with_armed(id, |timer| timer.owner = id);
-        self.update_pause(id);
+        self.update_pauses(id);
     }
 
     /// An owner has one timer per key. The earlier one is cancelled, and its entity despawns.

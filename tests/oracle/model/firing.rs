@@ -210,13 +210,17 @@ impl Model {
     /// A timer that has finished is removed. A timer that a handler has inserted stays, with its
     /// entity.
     fn end(&mut self, id: Id, seat: u64, is_fixed: bool) {
-        if self.is_still(id, seat) {
+        let is_replaced = if self.is_still(id, seat) {
             self.drop_timer(id);
-        } else if self.exists(id) && self.entities[id].timer.is_some() {
-            let ended = &mut self.ended[usize::from(is_fixed)];
-            if let Some(at) = ended.iter().rposition(|&(of, _)| of == id) {
-                ended.remove(at);
-            }
+            false
+        } else {
+            self.exists(id) && self.entities[id].timer.is_some()
+        };
+        let ended = &mut self.ended[usize::from(is_fixed)];
+        if let Some(at) = ended.iter().rposition(|&(of, _)| of == id)
+            && (is_replaced || ended[at].1 == Done::Keeps)
+        {
+            ended.remove(at);
         }
     }
 

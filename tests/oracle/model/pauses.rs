@@ -46,9 +46,16 @@ impl Model {
     }
 
     pub(super) fn update_pauses(&mut self, id: Id) {
-        self.update_pause(id);
-        for owned in self.entities[id].owned.clone() {
-            self.update_pause(owned);
+        let mut all = vec![id];
+        let mut at = 0;
+        while let Some(&next) = all.get(at) {
+            self.update_pause(next);
+            for &owned in &self.entities[next].owned {
+                if !all.contains(&owned) {
+                    all.push(owned);
+                }
+            }
+            at += 1;
         }
     }
 

@@ -48,7 +48,7 @@ impl Model {
         entity.on.or_else(own).or_else(modified)
     }
 
-    /// An entity is paused by itself or by its owner.
+    /// An entity is paused by itself or by an owner, at any depth.
     pub(super) fn is_paused(&self, id: Id) -> bool {
         let pauses = |id: Id| {
             self.entities.get(id).is_some_and(|entity| {
@@ -56,8 +56,17 @@ impl Model {
                 entity.exists && (is_stopped || !entity.paused_by.is_empty())
             })
         };
-        let owner = self.owner_of(id);
         // The end of a pause runs while its owner is paused.
-        pauses(id) || self.entities[id].pauses != Some(owner) && pauses(owner)
+        let ends = |owner: Id| self.entities[id].pauses == Some(owner);
+        let mut with_owners = vec![id];
+        let mut owner = self.owner_of(id);
+        while !with_owners.contains(&owner) {
+            with_owners.push(owner);
+            if !self.exists(owner) {
+                break;
+            }
+            owner = self.owner_of(owner);
+        }
+        with_owners.into_iter().any(|it| pauses(it) && !ends(it))
     }
 }

@@ -109,16 +109,20 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
         warn(&mut world.into(), error);
     }
     world.resource_mut::<ClockTable>().adopt();
-    for key in edited {
+    let jumps = edited.into_iter().filter_map(|key| {
         let enter = |clock: &mut Clock| {
             clock.enter_world();
             mem::take(&mut clock.jump)
         };
-        let jump = with_component(world, key, enter).unwrap_or_default();
-        if jump != Jump::default() {
-            let mut table = world.resource_mut::<ClockTable>();
-            table.change(key, |row| jump.apply(&mut row.time));
-        }
+        let jump = with_component(world, key, enter)?;
+        (jump != Jump::default()).then_some((key, jump))
+    });
+    let jumps: Vec<_> = jumps.collect();
+    let mut table = world.resource_mut::<ClockTable>();
+    // All jump from the time that they show. Then each follows the jump of its parent.
+    jumps.iter().for_each(|&(key, _)| table.settle(key));
+    for (key, jump) in jumps {
+        table.change_settled(key, |row| jump.apply(&mut row.time));
     }
     Ok(())
 }

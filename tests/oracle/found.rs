@@ -702,3 +702,27 @@ fn an_entity_whose_timer_is_over_and_that_stays_is_no_part_of_a_snapshot() {
         Restore(0),
     ]);
 }
+
+#[test]
+fn clocks_jump_from_the_time_that_they_show() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(1, Frames, Quarter),
+        Frame(0, then(&[])),
+        Advance(Frames, 4),
+        SetNow(Own(1), 0),
+        Frame(0, then(&[])),
+    ]);
+}
+
+#[test]
+fn an_entity_takes_its_pauses_along_before_what_it_owns() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(3, Real, Zero),
+        Spawn(0),
+        Pauses(3, Some(0)),
+        SetTimer(0, 0, 1, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        Despawn(0),
+    ]);
+}

@@ -89,8 +89,8 @@ impl Model {
         self.set_modifier(id, None);
         let entity = &mut self.entities[id];
         (entity.exists, entity.transit) = (false, None);
-        let owned = entity.owned.clone();
-        let linked = owned.into_iter().chain(entity.paused_by.clone());
+        let pauses = entity.paused_by.clone();
+        let linked = pauses.into_iter().chain(entity.owned.clone());
         let linked: Vec<Id> = linked.chain(entity.modifiers.clone()).collect();
         for linked in linked {
             self.despawn(linked);

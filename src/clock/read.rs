@@ -103,7 +103,6 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
         return Ok(());
     }
     table.order_loaded();
-    edited.sort_unstable_by_key(|&key| table.rows.order(key));
     take_settings_of(world, edited.iter().copied());
     for error in world.resource_mut::<ClockTable>().end_waiting() {
         warn(&mut world.into(), error);

@@ -130,13 +130,32 @@ pub trait DueEntityCommandsExt {
     /// # Examples
     ///
     /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
     /// use bevy_due::{Timer, prelude::*};
     /// use bevy_ecs::prelude::*;
+    /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
     ///
-    /// fn poison(victim: Entity, mut commands: Commands) {
-    ///     commands.entity(victim).refresh_timer("poison", Timer::every(0.5).times(6));
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()))
+    ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(200)));
+    /// app.update(); // Bevy's first frame takes no time.
+    /// let hero = app.world_mut().spawn_empty().id();
+    /// for _ in 0..2 {
+    ///     let mut commands = app.world_mut().commands();
+    ///     commands
+    ///         .entity(hero)
+    ///         .refresh_timer("poison", Timer::every(0.5).times(6))
+    ///         .refresh_timer("haste", Timer::after(4.0));
+    ///     app.update();
     /// }
-    /// # let _ = poison;
+    ///
+    /// app.world_mut().with_timers(|timers| {
+    ///     let poison = timers.keyed(hero, "poison").unwrap();
+    ///     assert_eq!(poison.remaining, Duration::from_millis(100), "it keeps its rhythm");
+    ///     let haste = timers.keyed(hero, "haste").unwrap();
+    ///     assert_eq!(haste.remaining, Duration::from_millis(3800), "it started over");
+    /// });
     /// ```
     #[track_caller]
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {

@@ -98,11 +98,10 @@ fn refresh(world: &mut World, entity: Entity) -> bool {
     };
     timer.seat.unwrite();
     let times = timer.max_firings();
-    let is_periodic = change_armed(&mut world.into(), entity, |armed| armed.refresh(times));
-    if is_periodic == Some(false) {
-        return change_timer(world, entity, |timer| timer.restart()).is_ok();
+    match change_armed(&mut world.into(), entity, |armed| armed.refresh(times)) {
+        Some(false) => change_timer(world, entity, |timer| timer.restart()).is_ok(),
+        refreshed => refreshed.is_some(),
     }
-    is_periodic.is_some()
 }
 
 /// Returns the entity of the timer of `owner` with this key, if any.

@@ -248,10 +248,10 @@ pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: 
 
 /// Lets the timers of an entity follow an owner that it gets or loses.
 pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: bool) {
-    let seat = |entity, kind: Kind| kind.on(entity)?.seat.place();
     let follows = world.get_entity(entity).is_ok_and(|entity| {
-        let mut kinds = [Kind::Timer, Kind::Lifetime].into_iter();
-        entity.contains::<Owned>() || kinds.any(|kind| seat(entity, kind).is_some())
+        let timers = [Kind::Timer, Kind::Lifetime].into_iter();
+        let mut timers = timers.filter_map(|kind| kind.on(entity));
+        entity.contains::<Owned>() || timers.any(|timer| timer.seat.place().is_some())
     });
     if !follows {
         return;

@@ -716,6 +716,19 @@ fn clocks_jump_from_the_time_that_they_show() {
 }
 
 #[test]
+fn a_child_jumps_from_the_time_that_it_shows_also_after_its_parent() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(1, Frames, Same),
+        Clock(2, Own(1), Quarter),
+        Frame(0, then(&[])),
+        Advance(Own(1), 4),
+        SetNow(Own(2), 0),
+        Frame(0, then(&[])),
+    ]);
+}
+
+#[test]
 fn an_entity_takes_its_pauses_along_before_what_it_owns() {
     let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 0, is_observed: true };
     check(rules, &[

@@ -21,9 +21,11 @@ use core::{net::Ipv4Addr, time::Duration};
 use std::{io, net::TcpListener};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, timer::TimerStatus};
-use bevy_ecs::name::Name;
-use bevy_remote::{RemotePlugin, http::RemoteHttpPlugin};
+use bevy_due::{
+    Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, save::SaveWorldExt, timer::TimerStatus,
+};
+use bevy_ecs::prelude::*;
+use bevy_remote::{RemoteLast, RemotePlugin, RemoteSystems, http::RemoteHttpPlugin};
 use bevy_time::TimePlugin;
 
 pub use self::{
@@ -46,11 +48,20 @@ pub fn app(page: Page, remote_port: u16) -> App {
         .add_plugins((RemotePlugin::default(), remote, page))
         .add_plugins((firings::plugin, frame_costs::plugin, game::plugin))
         .add_plugins(ScheduleRunnerPlugin::run_loop(FRAME))
-        .register_type::<Name>();
+        .register_type::<Name>()
+        // A clock can be serialized once its time has been written.
+        .add_systems(
+            RemoteLast,
+            write_timer_states.before(RemoteSystems::ProcessRequests),
+        );
     // All timers and cooldowns show their remaining time, without a change to the game.
     app.register_required_components::<Timer, TimerStatus>()
         .register_required_components::<Cooldown, TimerStatus>();
     app
+}
+
+fn write_timer_states(world: &mut World) {
+    world.write_timer_states();
 }
 
 /// Checks that no other program uses `port`. `bevy_remote` would not say so.

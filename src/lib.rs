@@ -284,7 +284,7 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //! step delivers no messages.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `conditions`, `state`, `worlds`, `message`, `update`, `timer`, a shared floor
+//! `conditions`, `state`, `worlds`, `message`, `update`, `timer` with `owner` and `pause`, a shared floor
 //! (`call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`, `recent_peak`), `clock`,
 //! [`queue`], and `journal`. Imports only go down this list. The queue knows no entities and can be used alone.
 //!
@@ -341,6 +341,7 @@ pub mod message;
 mod update;
 
 pub mod timer;
+// All three components use them.
 use timer::{owner, pause};
 
 mod call;

@@ -55,7 +55,8 @@ pub(crate) use run::{UpdateState, run_updates};
 /// On the fixed clock, or a clock that runs on it, the callback runs in every step of the fixed
 /// schedule.
 ///
-/// [`Paused`](crate::Paused) pauses the callbacks of an entity, and
+/// [`Paused`](crate::Paused) and a [pause for a while](crate::DueEntityCommandsExt::pause_for) stop the
+/// callbacks of an entity and of what it owns, and
 /// [`pause_updates_from`](crate::DueCommandsExt::pause_updates_from) pauses all callbacks of a
 /// given priority or higher. The callbacks of a [disabled](bevy_ecs::entity_disabling::Disabled)
 /// entity are not called.
@@ -143,7 +144,7 @@ pub struct UpdateContext<'a> {
     /// The time that has passed on the clock since the previous run, including a
     /// [fast-forward](crate::DueWorldExt::fast_forward).
     pub delta: Duration,
-    /// The reading of the clock.
+    /// The reading of the clock. The time of a pause of the entity counts, though the callback missed it.
     pub elapsed: Duration,
     /// The clock that the component is on.
     pub clock: ClockId,

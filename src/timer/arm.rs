@@ -154,7 +154,7 @@ fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
     add_set(world, entity, kind);
 }
 
-/// Adds a timer that has nothing but a delay, on an entity without modifiers. Most timers are like that.
+/// Adds a plain timer on an entity without modifiers. Most timers are like that.
 /// Returns `None` for any other timer.
 #[inline(always)]
 fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
@@ -284,7 +284,7 @@ pub(crate) fn swap(world: &mut World) {
 }
 
 impl TimerQueues {
-    /// Arms the new timers on the list that have nothing but a delay, and takes them off it. Most timers
+    /// Arms the plain timers on the list, on entities without modifiers, and takes them off it. Most timers
     /// are like that: this looks at each of them once. Returns their number.
     fn arm_plain(&mut self, world: &World, listed: &mut Vec<Place>) -> u64 {
         let (game, _) = ClockTable::GAME;

@@ -392,13 +392,13 @@ pub(crate) fn forget_timers(world: &mut DeferredWorld, entity: Entity) {
 
 fn retire_timer(world: &mut World, entity: Entity) {
     // Nothing else would complete the request.
-    let acts = world.get::<CrateTimer>(entity) == Some(&CrateTimer::Request);
+    let is_request = world.get::<CrateTimer>(entity) == Some(&CrateTimer::Request);
     let when_done = when_done(world, entity);
     let ended = Ended::timer(entity, when_done);
     end_recorded(world, Cadence::Frame, ended, |world| {
         end_unarmed(world, entity, when_done);
     });
-    if acts && world.get_entity(entity).is_ok() {
+    if is_request && world.get_entity(entity).is_ok() {
         TimerAction::act(world, &TimerFired::new(entity));
     }
 }

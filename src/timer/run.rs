@@ -322,7 +322,7 @@ fn plan(world: &mut World, clocks: &[(ClockKey, Option<u64>)]) {
 
 /// Writes the message of a firing, which gets to know its owner.
 fn write(world: &mut World, fired: &mut Fired) {
-    if fired.is_owned {
+    if fired.needs_owner {
         let entity = fired.event.entity();
         let owner = world.get(entity).map_or(entity, |&OwnedBy(owner)| owner);
         let key = world.get::<Keyed>(entity).map(|key| key.id());
@@ -353,7 +353,7 @@ fn handle(
     cadence: Cadence,
     is_observed: bool,
 ) -> Option<Entity> {
-    if fired.is_owned {
+    if fired.needs_owner {
         // A component of the game hides its entity from queries.
         write(world, fired);
     }

@@ -137,7 +137,7 @@ impl Turn {
         Fired {
             event: TimerFired::of(timer, (self.id, &self.reading), deadline),
             place: (self.clock, key),
-            is_owned: timer.is(Mark::Owned),
+            needs_owner: timer.is(Mark::Owned),
             reaction: timer.reaction,
         }
     }
@@ -149,14 +149,14 @@ pub(super) struct Fired {
     pub(super) event: TimerFired,
     pub(super) place: Place,
     /// Whether the timer has an owner who is not known yet.
-    pub(super) is_owned: bool,
+    pub(super) needs_owner: bool,
     pub(super) reaction: Reaction,
 }
 
 impl Fired {
     pub(super) fn set_owned(&mut self, owner: Entity, key: Option<KeyId>) {
         self.event.set_owned(owner, key);
-        self.is_owned = false;
+        self.needs_owner = false;
     }
 }
 
@@ -180,7 +180,7 @@ impl Firing<'_, '_> {
                 return None;
             }
             let mut fired = queue.fire_due(turn, run)?;
-            if fired.is_owned {
+            if fired.needs_owner {
                 match owner_and_key(fired.event.entity(), &self.entities) {
                     Some((owner, key)) => fired.set_owned(owner, key),
                     None => {

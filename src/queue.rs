@@ -98,7 +98,7 @@ pub struct TimerQueue<T> {
     wheel_start: u64,
     shape: Shape,
     next_sequence: u64,
-    /// The `now` of the last call to [`pop_due`](Self::pop_due).
+    /// The latest `now`.
     now: u64,
     /// The number of entries put on the heap.
     touched: u64,
@@ -237,7 +237,7 @@ impl<T> TimerQueue<T> {
         }
     }
 
-    /// Arms the timer with this `key` for its deadline if it is parked, and returns `true` if it
+    /// Arms the timer with this `key` for its deadline if it is idle, and returns `true` if it
     /// was.
     ///
     /// # Time complexity
@@ -253,8 +253,8 @@ impl<T> TimerQueue<T> {
         let Some(slot) = self.slots.get_mut(key) else {
             return false;
         };
-        let (deadline, is_parked) = (slot.deadline, slot.place() == Place::Idle);
-        if !decide(slot.timer_mut()) || !is_parked {
+        let (deadline, is_idle) = (slot.deadline, slot.place() == Place::Idle);
+        if !decide(slot.timer_mut()) || !is_idle {
             return false;
         }
         self.attach(key.index(), deadline);
@@ -353,9 +353,9 @@ impl<T> TimerQueue<T> {
         Due::new(self, first)
     }
 
-    /// Advances to `now`, and returns `true` if a timer is due.
-    pub(crate) fn has_due(&mut self, now: u64) -> bool {
-        self.first_due(now).is_some()
+    /// Advances to `now`, so that the first deadline is near.
+    pub(crate) fn advance_to(&mut self, now: u64) {
+        self.first_due(now);
     }
 
     /// Returns the earliest timer that is due at `now`, if any.
@@ -480,7 +480,7 @@ impl<T> TimerQueue<T> {
         self.slots.get(key).map(|slot| slot.sequence)
     }
 
-    /// Returns how many entries the queue has inserted, moved and removed. This is a probe for
+    /// Returns how many entries the queue has inserted and moved. This is a probe for
     /// benches and tests.
     ///
     /// This measures the work of a queue in a number that is the same on every machine. Each entry
@@ -516,8 +516,8 @@ impl<T> TimerQueue<T> {
         if deadline == NEVER {
             return self.slots.at_mut(index).set_place(Place::Idle);
         }
-        // Entries of the run are recognized by a deadline before `wheel_start`, so the wheel may
-        // only be rebased once the run is exhausted.
+        // Entries of the sorted list are recognized by a deadline before `wheel_start`, so the wheel may
+        // only be rebased once that list is exhausted.
         if let Some(wheel) = &mut self.wheel
             && wheel.is_ahead_of(self.now)
             && self.near.is_run_exhausted()

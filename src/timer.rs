@@ -94,7 +94,7 @@ pub(crate) use query::with_timers;
 use queued::ArmedTimer;
 pub(crate) use queues::TimerQueues;
 #[cfg(feature = "worlds")]
-pub(crate) use queues::{awaits_run, next_look, plan};
+pub(crate) use queues::{awaits_run, next_look, plan_all};
 use random::{Numbers, RandomInterval, scale};
 pub use run::RunStats;
 pub(crate) use run::{RunDepth, run_timers};

@@ -51,31 +51,31 @@ impl Wakes {
 }
 
 impl ClockTable {
-    /// Sets the first deadline on a clock, and returns `true` if this is a change. Too early is
-    /// harmless.
-    pub(crate) fn set_deadline(&mut self, key: ClockKey, deadline: Option<u64>) -> bool {
+    /// Sets the time on a clock at which to look at its queue again: the first deadline, or earlier. Returns
+    /// `true` if this is a change.
+    pub(crate) fn set_look(&mut self, key: ClockKey, look: Option<u64>) -> bool {
         let Some(row) = self.rows.get_mut(key) else {
             return false;
         };
-        let is_changed = row.deadline != deadline;
-        row.deadline = deadline;
+        let is_changed = row.look != look;
+        row.look = look;
         if is_changed {
-            self.plan(key);
+            self.set_wake(key);
         }
         is_changed
     }
 
-    pub(super) fn plan_with_descendants(&mut self, key: ClockKey) {
-        self.plan(key);
+    pub(super) fn set_wakes_below(&mut self, key: ClockKey) {
+        self.set_wake(key);
         // A change of a built-in clock moves nothing on its own time line.
         if built_in_id(key).is_none() {
             for clock in self.rows.descendants(key) {
-                self.plan(clock);
+                self.set_wake(clock);
             }
         }
     }
 
-    fn plan(&mut self, key: ClockKey) {
+    fn set_wake(&mut self, key: ClockKey) {
         if let Some(row) = self.rows.get(key) {
             let root = row.root;
             // A wake of zero would be no later than the time of a clock that is not in the search.
@@ -87,7 +87,7 @@ impl ClockTable {
     /// Returns the time on `root`, which is a clock or drives it, at which something is due on the
     /// clock. It is in the past if something is overdue.
     fn time_on(&self, key: ClockKey, root: ClockKey) -> Option<u64> {
-        let mut time = self.rows.get(key)?.deadline?;
+        let mut time = self.rows.get(key)?.look?;
         let mut at = key;
         while at != root {
             time = self.rows.get(at)?.parent_time(time)?;
@@ -125,7 +125,7 @@ impl ClockTable {
                 let clocks = self.rows.descendants(root).into_iter().chain([root]);
                 due.extend(clocks.filter_map(|key| {
                     let row = self.rows.get(key)?;
-                    let is_due = row.deadline? <= self.reading(key)?.now;
+                    let is_due = row.look? <= self.reading(key)?.now;
                     is_due.then_some((row.order, row.age, key))
                 }));
             }

@@ -109,8 +109,8 @@ pub(super) struct Row {
     pub(super) time: Reading,
     pub(super) seen: u64,
     pub(super) past: Past,
-    /// The first deadline on the clock. Too early is harmless.
-    pub(super) deadline: Option<u64>,
+    /// When to look at the queue of the clock again. Too early is harmless.
+    pub(super) look: Option<u64>,
 }
 
 /// Everything but its own settings that changes the speed of a clock.
@@ -128,7 +128,7 @@ pub(super) struct Brakes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Past {
     /// The number of the reading.
-    pub(super) reading: u64,
+    pub(super) round: u64,
     /// Whether the clock itself stood still.
     pub(super) is_stopped: bool,
     /// The time passed at this reading, and at the one before.
@@ -138,9 +138,9 @@ pub(super) struct Past {
 
 impl Past {
     /// A clock that has shown nothing before `now`.
-    pub(super) fn new(reading: u64, now: u64) -> Self {
+    pub(super) fn new(round: u64, now: u64) -> Self {
         Self {
-            reading,
+            round,
             is_stopped: false,
             now,
             previous: now,
@@ -179,7 +179,7 @@ impl Row {
             time,
             seen: 0,
             past: Past::new(0, time.now),
-            deadline: None,
+            look: None,
         };
         row.update_rate();
         row
@@ -223,7 +223,7 @@ impl Row {
     ///
     /// The time passed never goes back. If Bevy's time was set back, the clock shows the earlier time,
     /// and deadlines move along.
-    pub(super) fn follow(&mut self, reading: u64, elapsed: u64, delta: u64) {
+    pub(super) fn follow(&mut self, round: u64, elapsed: u64, delta: u64) {
         let span = elapsed.checked_sub(self.seen).unwrap_or_else(|| {
             let span = delta.min(elapsed);
             let (back, _) = self.rate.scale(self.seen - (elapsed - span), 0);
@@ -233,7 +233,7 @@ impl Row {
         self.time = self.time_after(span);
         self.seen = elapsed;
         self.past = Past {
-            reading,
+            round,
             is_stopped: self.is_stopped(),
             now: self.time.now,
             previous: self.past.now,

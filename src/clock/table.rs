@@ -41,7 +41,7 @@ pub(crate) struct ClockTable {
     pub(super) wakes: Wakes,
     pub(super) load: Load,
     /// The number of readings of each cadence.
-    pub(super) readings: [u64; 2],
+    pub(super) rounds: [u64; 2],
     /// Whether each condition may hold a clock, by the order of their first checks.
     pub(super) conditions: Vec<bool>,
     pub(super) changes: Changes,
@@ -51,12 +51,18 @@ pub(crate) struct ClockTable {
     pub(super) taken: ChangeTick,
 }
 
-/// Counts the changes of the clocks of a world, so that a computed value can tell whether it still
-/// holds. Each run is a change.
+/// Counts what makes a computed time or a written state stale. Each reading counts.
 ///
-/// Copies share one counter. Reading it takes no lock.
+/// Copies share the counters. Reading them takes no lock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes(Arc<[AtomicU64; 2]>);
+pub(crate) struct Changes(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    changes: AtomicU64,
+    /// The edits of the components of built-in clocks.
+    edits: AtomicU64,
+}
 
 /// The clocks that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +106,7 @@ impl ClockTable {
             }),
             wakes: Wakes::default(),
             load: Load::default(),
-            readings: [0; 2],
+            rounds: [0; 2],
             conditions: Vec::new(),
             changes: Changes::default(),
             has_moved: false,
@@ -234,18 +240,18 @@ impl ClockTable {
         let mut past: Option<Past> = None;
         for key in self.rows.lineage(key).into_iter().rev() {
             let row = self.rows.get(key)?;
-            let reading = self.readings[row.cadence() as usize];
+            let round = self.rounds[row.cadence() as usize];
             past = Some(match past {
-                _ if row.past.reading == reading => row.past,
+                _ if row.past.round == round => row.past,
                 None => Past {
                     is_stopped: row.is_stopped(),
-                    ..Past::new(reading, row.time.now)
+                    ..Past::new(round, row.time.now)
                 },
                 Some(parent) => Past {
-                    reading,
+                    round,
                     is_stopped: row.is_stopped(),
                     now: row.time_at(parent.now).now,
-                    previous: match row.past.reading + 1 == reading {
+                    previous: match row.past.round + 1 == round {
                         true => row.past.now,
                         false => row.time_at(parent.previous).now,
                     },
@@ -298,8 +304,8 @@ impl ClockTable {
         mut is_stopped: impl FnMut(ClockKey, Option<Entity>) -> bool,
     ) -> Option<Reading> {
         self.read_driven(clock, scope, |key, row| {
-            let reading = self.readings[row.cadence() as usize];
-            let was_stopped = row.past.reading == reading && row.past.is_stopped;
+            let round = self.rounds[row.cadence() as usize];
+            let was_stopped = row.past.round == round && row.past.is_stopped;
             was_stopped || is_stopped(key, row.entity)
         })
     }
@@ -384,7 +390,7 @@ impl ClockTable {
         };
         change(row);
         row.update_rate();
-        self.plan_with_descendants(key);
+        self.set_wakes_below(key);
     }
 
     /// Advances a clock on its own, without its parent. Its descendants follow. For them, this is a
@@ -424,7 +430,7 @@ impl ClockTable {
         for child in children.into_iter().flatten() {
             self.settle(child);
             self.rows.set_driver(child, Driver::Missing);
-            self.plan_with_descendants(child);
+            self.set_wakes_below(child);
         }
         self.wakes.clear(key);
         self.changes.note();
@@ -469,7 +475,7 @@ impl ClockTable {
             }
         }
         self.changes.note();
-        self.plan_with_descendants(key);
+        self.set_wakes_below(key);
     }
 
     /// Tells a clock and its descendants that another built-in clock drives them.
@@ -487,7 +493,7 @@ impl ClockTable {
             let before = row.cadence();
             row.root = root;
             if row.cadence() != before {
-                row.past = Past::new(self.readings[row.cadence() as usize], row.time.now);
+                row.past = Past::new(self.rounds[row.cadence() as usize], row.time.now);
                 self.has_moved = true;
             }
         }
@@ -526,16 +532,16 @@ impl ClockTable {
     /// Advances the built-in clocks of a cadence to the times that Bevy shows for them. Each time comes
     /// with its latest step.
     pub(super) fn advance(&mut self, cadence: Cadence, times: [(u64, u64); BUILT_IN.len()]) {
-        self.readings[cadence as usize] += 1;
+        self.rounds[cadence as usize] += 1;
         self.changes.note();
-        let reading = self.readings[cadence as usize];
+        let round = self.rounds[cadence as usize];
         for &root in cadence.roots() {
             if let Some(row) = self.rows.get_mut(root) {
                 let (elapsed, delta) = match root {
                     FRAMES => (row.seen.saturating_add(FRAME), FRAME),
                     root => times[root as usize],
                 };
-                row.follow(reading, elapsed, delta);
+                row.follow(round, elapsed, delta);
             }
         }
     }
@@ -571,23 +577,23 @@ impl ClockTable {
 
 impl Changes {
     pub(crate) fn get(&self) -> u64 {
-        self.0[0].load(Relaxed)
+        self.0.changes.load(Relaxed)
     }
 
     /// Counts a change, before it happens.
     pub(crate) fn note(&self) {
-        self.0[0].fetch_add(1, Relaxed);
+        self.0.changes.fetch_add(1, Relaxed);
     }
 
     /// Returns the number of changes, and of edits of the components of built-in clocks.
     #[inline]
     pub(crate) fn with_edits(&self) -> u64 {
-        self.get() + self.0[1].load(Relaxed)
+        self.get() + self.0.edits.load(Relaxed)
     }
 
     /// Counts an edit of the component of a built-in clock, before it happens. The next reading takes it
     /// over, but a pause stops the clock at once.
     fn note_edit(&self) {
-        self.0[1].fetch_add(1, Relaxed);
+        self.0.edits.fetch_add(1, Relaxed);
     }
 }

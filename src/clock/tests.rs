@@ -209,7 +209,7 @@ impl Game {
                     return;
                 };
                 clock.deadline = Some(clock.now + wait);
-                self.table.set_deadline(key, clock.deadline);
+                self.table.set_look(key, clock.deadline);
             }
             Op::Read(cadence, by) => {
                 for &root in cadence.roots() {

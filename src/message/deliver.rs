@@ -157,7 +157,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
         let to = match to {
             Recipient::Entity(entity) => Some(entity),
             Recipient::Key(key) => self.directory.entity(key),
-            // `call_all` has its own run of messages.
+            // `call_all` has its own batch of messages.
             Recipient::All | Recipient::InTurn => {
                 if !self.is_lost_reply(role) {
                     let called = following.is_some_and(|it| it.call_in_turn(self, message, role));

@@ -244,9 +244,9 @@ impl Recipient {
         }
     }
 
-    /// Returns `true` if messages to both can be in a run.
+    /// Returns `true` if messages to both can be in a batch.
     #[inline]
-    pub(super) fn shares_run_with(self, other: Self) -> bool {
+    pub(super) fn shares_batch_with(self, other: Self) -> bool {
         self.with(Entity::PLACEHOLDER) == other.with(Entity::PLACEHOLDER)
     }
 }

@@ -24,8 +24,8 @@ use crate::recent_peak::RecentPeak;
 #[derive(Default)]
 pub(crate) struct Queue {
     items: VecDeque<Item>,
-    /// The last run, behind all items, while it takes further plain messages.
-    open: Option<Run>,
+    /// The last batch, behind all items, while it takes further plain messages.
+    open: Option<Batch>,
     lanes: Vec<Box<dyn AnyLane>>,
     /// By the type of a lane, its place.
     places: HashMap<TypeId, usize, NoOpHash>,
@@ -38,7 +38,7 @@ pub(crate) struct Queue {
 
 /// An item of a queue.
 pub(super) enum Item {
-    Messages(Run),
+    Messages(Batch),
     /// A function to run on the world.
     Function(SyncCell<Box<dyn FnOnce(&mut World) + Send>>),
     /// A note that another world has got a key.
@@ -46,9 +46,9 @@ pub(super) enum Item {
     KeyTaken(u64),
 }
 
-/// Messages of one lane that were sent one after the other. Plain messages share a run, if each goes to an
-/// entity, or all have the same recipient. A request or a reply has a run of its own.
-pub(super) struct Run {
+/// Messages of one lane that were sent one after the other. Plain messages share a batch, if each goes to an
+/// entity, or all have the same recipient. A request or a reply has a batch of its own.
+pub(super) struct Batch {
     lane: usize,
     len: usize,
     /// The recipient of the first message.
@@ -95,7 +95,7 @@ trait AnyLane: Any + Send + Sync {
     /// none is left. `waiting` counts the messages of the queue.
     fn deliver(
         &mut self,
-        run: &mut Run,
+        batch: &mut Batch,
         waiting: &mut usize,
         followers: &mut Followers,
         courier: &mut Courier,
@@ -243,33 +243,33 @@ impl Queue {
     #[inline(always)]
     pub(crate) fn push<P: Payload>(&mut self, to: Recipient, payload: P, role: Role) {
         if let Role::Plain = role
-            && let Some(run) = &mut self.open
-            && run.to.shares_run_with(to)
-            && let Some(lane) = self.lanes.get_mut(run.lane)
+            && let Some(batch) = &mut self.open
+            && batch.to.shares_batch_with(to)
+            && let Some(lane) = self.lanes.get_mut(batch.lane)
             && let Some(lane) = of_type::<P>(&mut **lane)
         {
             lane.messages.push(Some((to.entity(), payload)));
-            run.len += 1;
+            batch.len += 1;
             self.len += 1;
             return;
         }
         self.push_first(to, payload, role);
     }
 
-    /// Adds the first message of a run.
+    /// Adds the first message of a batch.
     #[inline(never)]
     fn push_first<P: Payload>(&mut self, to: Recipient, payload: P, role: Role) {
         let kind = TypeId::of::<Lane<P>>();
         let place = self.place(kind, || Box::new(Lane::<P>::default()));
         if let Some(lane) = of_type::<P>(&mut *self.lanes[place]) {
             lane.messages.push(Some((to.entity(), payload)));
-            self.push_run(Run::new(place, to, role));
+            self.push_batch(Batch::new(place, to, role));
         }
     }
 
     /// Adds a function or a note, after all others.
     pub(super) fn push_item(&mut self, item: Item) {
-        self.close_run();
+        self.close_batch();
         self.items.push_back(item);
         self.len += 1;
     }
@@ -284,8 +284,8 @@ impl Queue {
         } = letter;
         let place = self.place_like(&*lane);
         self.lanes[place].append(&mut *lane);
-        let run = Run::new(place, to, role);
-        self.push_run(Run { round, ..run });
+        let batch = Batch::new(place, to, role);
+        self.push_batch(Batch { round, ..batch });
     }
 
     /// Lets the waiting messages be copied. They keep their order.
@@ -293,22 +293,22 @@ impl Queue {
         if self.len == 0 {
             return;
         }
-        self.close_run();
+        self.close_batch();
         let new = || Lane::<Shared>::default();
         let shared = self.place(TypeId::of::<Lane<Shared>>(), || Box::new(new()));
         let mut seen = vec![0; self.lanes.len()];
         for item in &mut self.items {
-            let Item::Messages(run) = item else {
+            let Item::Messages(batch) = item else {
                 continue;
             };
-            for _ in 0..run.len {
-                let taken = self.lanes[run.lane].take_shared(seen[run.lane]);
-                seen[run.lane] += 1;
+            for _ in 0..batch.len {
+                let taken = self.lanes[batch.lane].take_shared(seen[batch.lane]);
+                seen[batch.lane] += 1;
                 if let Some(lane) = of_type::<Shared>(&mut *self.lanes[shared]) {
                     lane.messages.push(taken);
                 }
             }
-            run.lane = shared;
+            batch.lane = shared;
         }
         self.lanes.iter_mut().for_each(|lane| lane.sweep());
     }
@@ -337,17 +337,17 @@ impl Queue {
     /// released here, too.
     pub(super) fn append(&mut self, other: &mut Self) {
         other.trim();
-        other.close_run();
+        other.close_batch();
         other.len = 0;
         let released = mem::take(&mut other.released);
         for (nth, item) in other.items.drain(..).enumerate() {
-            if let Item::Messages(run) = item {
-                let lane = &mut *other.lanes[run.lane];
+            if let Item::Messages(batch) = item {
+                let lane = &mut *other.lanes[batch.lane];
                 let lane_here = self.place_like(lane);
                 self.lanes[lane_here].append(lane);
-                self.push_run(Run {
+                self.push_batch(Batch {
                     lane: lane_here,
-                    ..run
+                    ..batch
                 });
             } else {
                 self.push_item(item);
@@ -358,27 +358,27 @@ impl Queue {
         }
     }
 
-    fn push_run(&mut self, run: Run) {
-        self.len += run.len;
-        if let Role::Plain = run.role {
+    fn push_batch(&mut self, batch: Batch) {
+        self.len += batch.len;
+        if let Role::Plain = batch.role {
             if let Some(open) = &mut self.open
-                && run.round.is_none()
-                && open.lane == run.lane
-                && open.to.shares_run_with(run.to)
+                && batch.round.is_none()
+                && open.lane == batch.lane
+                && open.to.shares_batch_with(batch.to)
             {
-                open.len += run.len;
+                open.len += batch.len;
                 return;
             }
-            self.close_run();
-            self.open = Some(run);
+            self.close_batch();
+            self.open = Some(batch);
         } else {
-            self.close_run();
-            self.items.push_back(Item::Messages(run));
+            self.close_batch();
+            self.items.push_back(Item::Messages(batch));
         }
     }
 
-    /// Lets the next message begin a run.
-    fn close_run(&mut self) {
+    /// Lets the next message begin a batch.
+    fn close_batch(&mut self) {
         self.items.extend(self.open.take().map(Item::Messages));
     }
 
@@ -401,7 +401,7 @@ impl Queue {
     }
 
     fn release_all(&mut self) {
-        self.close_run();
+        self.close_batch();
         self.released = self.items.len();
     }
 
@@ -413,10 +413,10 @@ impl Queue {
     /// Delivers released items until a callback issues commands or none is left.
     pub(super) fn deliver(&mut self, followers: &mut Followers, courier: &mut Courier) {
         while self.released > 0 && !courier.caller.has_commands() {
-            if let Some(Item::Messages(run)) = self.items.front_mut()
-                && run.len > 0
+            if let Some(Item::Messages(batch)) = self.items.front_mut()
+                && batch.len > 0
             {
-                self.lanes[run.lane].deliver(run, &mut self.len, followers, courier);
+                self.lanes[batch.lane].deliver(batch, &mut self.len, followers, courier);
                 continue;
             }
             let item = self.items.pop_front();
@@ -442,17 +442,17 @@ impl Queue {
     /// Calls a function with each message, in order.
     pub(super) fn visit<'a>(&'a self, visit: &mut dyn FnMut(MailRef<'a>)) {
         let mut seen = vec![0; self.lanes.len()];
-        let runs = self.items.iter().filter_map(|item| match item {
-            Item::Messages(run) => Some(run),
+        let batches = self.items.iter().filter_map(|item| match item {
+            Item::Messages(batch) => Some(batch),
             _ => None,
         });
-        for run in runs.chain(&self.open) {
-            let from = seen[run.lane];
-            seen[run.lane] += run.len;
-            let lane = &self.lanes[run.lane];
-            for nth in from..from + run.len {
-                if let Some(mail) = lane.get(nth, run.to, &run.role) {
-                    let round = run.round.as_ref().filter(|_| nth == from);
+        for batch in batches.chain(&self.open) {
+            let from = seen[batch.lane];
+            seen[batch.lane] += batch.len;
+            let lane = &self.lanes[batch.lane];
+            for nth in from..from + batch.len {
+                if let Some(mail) = lane.get(nth, batch.to, &batch.role) {
+                    let round = batch.round.as_ref().filter(|_| nth == from);
                     visit(MailRef { round, ..mail });
                 }
             }
@@ -465,28 +465,28 @@ impl Queue {
         &mut self,
         member: &dyn Fn(Recipient, Option<MailRef>) -> Option<Entity>,
     ) -> Vec<(Entity, Option<Letter>)> {
-        self.close_run();
+        self.close_batch();
         let mut taken = Vec::new();
         let mut kept = 0;
         let mut seen = vec![0; self.lanes.len()];
         self.items.retain_mut(|item| {
             let is_kept = match item {
-                Item::Messages(run) => {
-                    let lane = &mut self.lanes[run.lane];
-                    let from = seen[run.lane];
-                    seen[run.lane] += run.len;
-                    for nth in from..seen[run.lane] {
-                        if let Some(next) = lane.get(nth, run.to, &run.role)
+                Item::Messages(batch) => {
+                    let lane = &mut self.lanes[batch.lane];
+                    let from = seen[batch.lane];
+                    seen[batch.lane] += batch.len;
+                    for nth in from..seen[batch.lane] {
+                        if let Some(next) = lane.get(nth, batch.to, &batch.role)
                             && let Some(entity) = member(next.to, Some(next))
                         {
                             let letter = Letter {
                                 to: next.to,
-                                role: run.role.clone(),
-                                round: run.round.take_if(|_| nth == from),
+                                role: batch.role.clone(),
+                                round: batch.round.take_if(|_| nth == from),
                                 lane: lane.take(nth),
                             };
                             taken.push((entity, Some(letter)));
-                            run.len -= 1;
+                            batch.len -= 1;
                             self.len -= 1;
                         }
                     }
@@ -521,8 +521,8 @@ impl Queue {
     }
 }
 
-impl Run {
-    /// Creates a run of one message.
+impl Batch {
+    /// Creates a batch of one message.
     fn new(lane: usize, to: Recipient, role: Role) -> Self {
         Self {
             lane,
@@ -563,34 +563,34 @@ impl<P: Payload> Lane<P> {
     fn deliver_each(
         &mut self,
         topic: Topic,
-        run: &mut Run,
+        batch: &mut Batch,
         waiting: &mut usize,
         mut following: Option<&mut Following>,
         courier: &mut Courier,
     ) {
-        let is_plain = matches!((run.to, &run.role), (Recipient::Entity(_), Role::Plain));
-        while run.len > 0
+        let is_plain = matches!((batch.to, &batch.role), (Recipient::Entity(_), Role::Plain));
+        while batch.len > 0
             && let Some(message) = self.messages.get_mut(self.next)
             && let Some((to, payload)) = message
             && payload.topic() == topic
         {
             // It no longer waits, so a callback that panics does not get it again.
-            run.len -= 1;
+            batch.len -= 1;
             *waiting -= 1;
             self.next += 1;
             let to = *to;
             let following = following.as_deref_mut();
             let kept_for = match is_plain {
-                true => courier.call_entity(following, to, payload.content().0, &run.role),
+                true => courier.call_entity(following, to, payload.content().0, &batch.role),
                 false => {
                     let message = payload.content().0;
-                    courier.call(following, run.to.with(to), message, &run.role)
+                    courier.call(following, batch.to.with(to), message, &batch.role)
                 }
             };
             if let Some(entity) = kept_for
                 && let Some((_, payload)) = message.take()
             {
-                let letter = Letter::new(run.to.with(to), payload, run.role.clone());
+                let letter = Letter::new(batch.to.with(to), payload, batch.role.clone());
                 courier.keep(entity, letter);
             }
             *message = None;
@@ -652,38 +652,38 @@ impl<P: Payload> AnyLane for Lane<P> {
 
     fn deliver(
         &mut self,
-        run: &mut Run,
+        batch: &mut Batch,
         waiting: &mut usize,
         followers: &mut Followers,
         courier: &mut Courier,
     ) {
-        if let Role::Reply(request) = &mut run.role {
+        if let Role::Reply(request) = &mut batch.role {
             *request = courier.directory.resolve(*request);
         }
         // Followers from this number on do not exist yet.
         let until = followers.next_number();
-        while run.len > 0
+        while batch.len > 0
             && !courier.caller.has_commands()
             && let Some(Some((_, payload))) = self.messages.get(self.next)
         {
             let topic = payload.topic();
             let following = followers.of(topic);
-            if run.to == Recipient::All {
+            if batch.to == Recipient::All {
                 if !courier.call_all(
                     following,
                     until,
-                    &mut run.round,
+                    &mut batch.round,
                     payload.content().0,
-                    &run.role,
+                    &batch.role,
                 ) {
                     break;
                 }
-                run.len -= 1;
+                batch.len -= 1;
                 *waiting -= 1;
                 self.messages[self.next] = None;
                 self.next += 1;
             } else {
-                self.deliver_each(topic, run, waiting, following, courier);
+                self.deliver_each(topic, batch, waiting, following, courier);
             }
         }
         if self.next == self.messages.len() {

@@ -18,26 +18,26 @@ pub(crate) struct First {
     pub(super) in_heap: bool,
 }
 
-/// A min-heap for timers that arrive one by one, and a sorted run for timers that arrive as a
+/// A min-heap for timers that arrive one by one, and a sorted list for timers that arrive as a
 /// bucket.
 ///
 /// Sorting a whole bucket is cheaper than pushing and popping each of its items. The heap and the
 /// run hold about one frame's worth of timers each, and stay in the cache.
 ///
-/// An item of the run is stale once its timer is cancelled or re-armed. Its slot shows this: the
+/// An item of the list is stale once its timer is cancelled or re-armed. Its slot shows this: the
 /// slot is vacant, or it has another deadline or another place.
 pub(super) struct Near {
     pub(super) heap: Heap,
     /// The first item that has not been popped is never stale.
-    run: Vec<Item>,
+    sorted: Vec<Item>,
     /// Kept for its memory: items while they are sorted.
     spare: Vec<Item>,
     /// The number of items popped, and the number of items whose slots have been prefetched.
     popped: usize,
     prefetched: usize,
-    /// The number of stale items in the run.
+    /// The number of stale items in the list.
     stale: usize,
-    /// The upper half of the deadlines in the run. The lower half is zero.
+    /// The upper half of the deadlines in the list. The lower half is zero.
     upper_half: u64,
 }
 
@@ -48,7 +48,7 @@ impl Near {
     pub(super) fn new() -> Self {
         Self {
             heap: Heap::new(),
-            run: Vec::new(),
+            sorted: Vec::new(),
             spare: Vec::new(),
             popped: 0,
             prefetched: 0,
@@ -57,13 +57,13 @@ impl Near {
         }
     }
 
-    /// Returns `true` if all items of the run have been popped.
+    /// Returns `true` if all items of the list have been popped.
     #[inline]
     pub(super) fn is_run_exhausted(&self) -> bool {
-        self.popped == self.run.len()
+        self.popped == self.sorted.len()
     }
 
-    /// Replaces the run with a bucket that starts at `start`. The previous run must be exhausted.
+    /// Replaces the list with a bucket that starts at `start`. The previous list must be exhausted.
     ///
     /// Sorts the bucket if it has `unsorted_bits`, which is the exponent of its width.
     pub(super) fn load_run<T>(
@@ -75,22 +75,22 @@ impl Near {
     ) {
         debug_assert!(
             self.is_run_exhausted(),
-            "{} items of the run have not been popped",
-            self.run.len() - self.popped
+            "{} items of the list have not been popped",
+            self.sorted.len() - self.popped
         );
         self.upper_half = start & !u64::from(u32::MAX);
         self.popped = 0;
         self.prefetched = 0;
-        fill(&mut self.run);
+        fill(&mut self.sorted);
         if let Some(width_bits) = unsorted_bits {
             let sequence = |item: Item| slots.at(item.index()).sequence;
-            sort(&mut self.run, &mut self.spare, width_bits, sequence);
+            sort(&mut self.sorted, &mut self.spare, width_bits, sequence);
         }
     }
 
     #[inline]
     pub(super) fn first<T>(&self, slots: &Slots<T>) -> First {
-        let (deadline, index) = match self.run.get(self.popped) {
+        let (deadline, index) = match self.sorted.get(self.popped) {
             Some(item) => (self.deadline_of(*item), item.index()),
             None => (NEVER, 0),
         };
@@ -114,7 +114,7 @@ impl Near {
         (deadline != NEVER).then_some(deadline)
     }
 
-    /// Pops the first item of the run.
+    /// Pops the first item of the list.
     #[inline]
     pub(super) fn advance_run<T>(&mut self, slots: &Slots<T>) {
         self.popped += 1;
@@ -123,7 +123,7 @@ impl Near {
         }
     }
 
-    /// Counts one more item of the run as stale.
+    /// Counts one more item of the list as stale.
     pub(super) fn count_stale<T>(&mut self, slots: &Slots<T>) {
         self.stale += 1;
         self.skip_stale(slots);
@@ -135,24 +135,24 @@ impl Near {
         self.popped >= self.prefetched && !self.is_run_exhausted()
     }
 
-    /// Prefetches the slots of the next items of the run.
+    /// Prefetches the slots of the next items of the list.
     #[inline(never)]
     pub(super) fn prefetch<T>(&mut self, slots: &Slots<T>) {
-        let next = self.run[self.popped..].iter().take(PREFETCH_BATCH);
+        let next = self.sorted[self.popped..].iter().take(PREFETCH_BATCH);
         self.prefetched = self.popped + next.len();
         for item in next {
             prefetch(slots.at(item.index()).sequence);
         }
     }
 
-    /// Skips stale items at the front of the run.
+    /// Skips stale items at the front of the list.
     ///
     /// If one stayed there, it could be mistaken for the timer that uses its slot now, and hide the
     /// items behind it.
     #[inline(never)]
     fn skip_stale<T>(&mut self, slots: &Slots<T>) {
         while self.stale > 0
-            && let Some(&item) = self.run.get(self.popped)
+            && let Some(&item) = self.sorted.get(self.popped)
             && !self.is_current(slots, item)
         {
             self.stale -= 1;
@@ -162,7 +162,7 @@ impl Near {
 
     /// Returns `true` if `item` is not stale.
     ///
-    /// A timer armed for a deadline within the run goes to the heap, never to a bucket. So a slot
+    /// A timer armed for a deadline within the list goes to the heap, never to a bucket. So a slot
     /// with the item's deadline and a place in a bucket still belongs to the item.
     fn is_current<T>(&self, slots: &Slots<T>, item: Item) -> bool {
         let slot = slots.at(item.index());

@@ -267,7 +267,7 @@ pub(crate) fn swap(world: &mut World) {
         if plain > 0
             && let Some(queue) = queues.get(game)
         {
-            table.set_deadline(game, queue.timers.first_look());
+            table.set_look(game, queue.timers.first_look());
         }
         queues.arming.swap_list.reuse(listed);
         lost
@@ -292,8 +292,8 @@ impl TimerQueues {
         let Some(queue) = self.queues.get_mut(index(game)) else {
             return 0;
         };
-        // The queue may not have been checked for a long time: advance it first.
-        queue.timers.has_due(now);
+        // The queue may not have been checked for a long time.
+        queue.timers.advance_to(now);
         let modifiers = &mut self.arming.modifiers;
         let before = listed.len();
         listed.retain(|&place| {

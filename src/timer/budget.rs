@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
-use super::Place;
+use super::{Place, queued::ArmedTimer};
 use crate::clock::Cadence;
 
 /// The resource that limits the [deferrable](crate::Timer::deferrable) timers of each frame.
@@ -138,8 +138,11 @@ impl Deferred {
         self.timers.extend(waited);
     }
 
-    pub(super) fn remove(&mut self, rank: Rank) {
-        self.timers.remove(&rank);
+    /// Takes a timer out of the queue for the budget, and returns `true` if it was there.
+    #[inline]
+    pub(super) fn leave(&mut self, timer: &mut ArmedTimer) -> bool {
+        let rank = timer.take_rank();
+        rank.is_some_and(|rank| self.timers.remove(&rank).is_some())
     }
 
     /// Returns the first timer whose turn comes after `rank`, if any.

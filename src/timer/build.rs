@@ -114,8 +114,8 @@ impl Timer {
     ///
     /// # Panics
     ///
-    /// Panics if the range is empty. Use [`try_after_between`](Self::try_after_between) for a range
-    /// that comes from data.
+    /// Panics if the range is empty, or if a limit is a negative, infinite or invalid number. Use
+    /// [`try_after_between`](Self::try_after_between) for a range that comes from data.
     ///
     /// # Examples
     ///
@@ -172,8 +172,8 @@ impl Timer {
     ///
     /// # Panics
     ///
-    /// Panics if the range is empty or starts at zero. Use
-    /// [`try_every_between`](Self::try_every_between) for a range that comes from data.
+    /// Panics if the range is empty or starts at zero, or if a limit is a negative, infinite or invalid
+    /// number. Use [`try_every_between`](Self::try_every_between) for a range that comes from data.
     ///
     /// # Examples
     ///
@@ -209,7 +209,8 @@ impl Timer {
         Ok(timer)
     }
 
-    /// Sets the delay from arming to the first deadline, overriding any earlier setting.
+    /// Sets the delay from arming to the first deadline, overriding any earlier setting but
+    /// [`slack`](Self::slack).
     ///
     /// The interval counts from that deadline.
     ///
@@ -237,6 +238,8 @@ impl Timer {
     }
 
     /// Sets the first delay to zero, so that the timer first fires in the next run.
+    ///
+    /// A [`slack`](Self::slack) still moves the deadline.
     ///
     /// # Examples
     ///
@@ -301,6 +304,10 @@ impl Timer {
     ///
     /// A time in the past fires in the next run.
     ///
+    /// # Panics
+    ///
+    /// Panics if `time` is a negative, infinite or invalid number.
+    ///
     /// # Examples
     ///
     /// ```
@@ -350,6 +357,10 @@ impl Timer {
 
     /// Sets the first deadline to `time` on the clock.
     ///
+    /// # Panics
+    ///
+    /// Panics if `time` is a negative, infinite or invalid number.
+    ///
     /// # Examples
     ///
     /// ```
@@ -371,6 +382,10 @@ impl Timer {
     /// The random delay is drawn when the timer is armed. It is reproducible, because it depends
     /// only on [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the number of timers
     /// armed before.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `jitter` is a negative, infinite or invalid number.
     ///
     /// # Examples
     ///
@@ -401,6 +416,10 @@ impl Timer {
     /// deadline that you [set](crate::timer::TimerMut::reschedule) is exact.
     ///
     /// Random [jitter](Self::with_jitter) can bunch timers together; slack does not.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `slack` is a negative, infinite or invalid number.
     ///
     /// # Examples
     ///
@@ -471,6 +490,10 @@ impl Timer {
     ///
     /// Use this for chains without drift. The next timer counts from the deadline that was just
     /// reached, not from the frame in which it was handled.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `time` is a negative, infinite or invalid number.
     ///
     /// # Examples
     ///
@@ -556,14 +579,15 @@ impl Timer {
 
     /// Returns the timer, unless its settings contradict each other.
     pub(super) fn validated(self) -> Result<Self, InvalidTimer> {
-        let span = self.options().interval_span;
-        match self.times {
-            _ if self.interval.is_some() => Ok(self),
-            Some(times) if times.get() > 1 => Err(InvalidTimer::TimesWithoutInterval(times.get())),
-            _ if span > 0 => Err(InvalidTimer::SpanWithoutInterval(Duration::from_nanos(
-                span,
-            ))),
-            _ => Ok(self),
+        if self.interval.is_some() {
+            return Ok(self);
+        }
+        if let Some(times) = self.times.filter(|times| times.get() > 1) {
+            return Err(InvalidTimer::TimesWithoutInterval(times.get()));
+        }
+        match Duration::from_nanos(self.options().interval_span) {
+            Duration::ZERO => Ok(self),
+            span => Err(InvalidTimer::SpanWithoutInterval(span)),
         }
     }
 

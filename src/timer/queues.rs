@@ -11,7 +11,7 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 use super::{
     Kind, RunStats, Timer,
     arm::Arming,
-    budget::{Deferred, Rank},
+    budget::Deferred,
     cancelled::Cancellations,
     end::EndedTimers,
     place::{NO_CLOCK, Place},
@@ -217,16 +217,8 @@ impl TimerQueues {
         let queue = self.get_mut(clock)?;
         let mut timer = queue.timers.cancel(key)?;
         queue.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
-        self.end_deferral(&mut timer);
+        self.deferred.leave(&mut timer);
         Some(timer)
-    }
-
-    /// Takes a timer out of the queue for the budget.
-    #[inline]
-    pub(super) fn end_deferral(&mut self, timer: &mut ArmedTimer) {
-        if let Some(rank) = timer.take_rank() {
-            self.deferred.remove(rank);
-        }
     }
 
     /// Halts or releases a timer, at a reading of its clock.
@@ -243,8 +235,7 @@ impl TimerQueues {
             false => timer.deadline_at(now, deadline),
         };
         timer.halt(halt, now);
-        let rank = timer.take_rank();
-        self.park(place, deadline, rank);
+        self.park(place, deadline);
     }
 
     /// Moves the deadline of a timer, and gives it a new place among equal ones.
@@ -254,12 +245,11 @@ impl TimerQueues {
             return;
         };
         timer.burst = 0;
-        let rank = timer.change_rare(|rare| {
+        timer.change_rare(|rare| {
             rare.wait = Some(wait);
             rare.paused_at = rare.paused_at.map(|_| now);
-            rare.rank.take()
         });
-        self.park(place, deadline, rank);
+        self.park(place, deadline);
         let (clock, key) = place;
         if let Some(queue) = self.get_mut(clock) {
             queue.timers.set_sequence(key, sequence);
@@ -267,19 +257,17 @@ impl TimerQueues {
     }
 
     /// Parks a timer until the next swap, or until it is no longer halted.
-    fn park(&mut self, place: Place, deadline: u64, rank: Option<Rank>) {
+    fn park(&mut self, place: Place, deadline: u64) {
         let (clock, key) = place;
-        if let Some(rank) = rank {
-            self.deferred.remove(rank);
-        }
-        let Some(queue) = self.get_mut(clock) else {
+        let Some(queue) = self.queues.get_mut(index(clock)) else {
             return;
         };
         queue.timers.park(key, deadline);
-        if let Some(timer) = queue.timers.get_mut(key)
-            && !timer.is_halted()
-            && !timer.is(Mark::Listed)
-        {
+        let Some(timer) = queue.timers.get_mut(key) else {
+            return;
+        };
+        self.deferred.leave(timer);
+        if !timer.is_halted() && !timer.is(Mark::Listed) {
             timer.set(Mark::Listed, true);
             self.list(place);
         }
@@ -338,8 +326,8 @@ impl TimerQueues {
                 continue;
             };
             if let Some(reading) = table.reading(clock) {
-                // The queue may not have been checked for a long time: advance it first.
-                queue.timers.has_due(reading.now);
+                // The queue may not have been checked for a long time.
+                queue.timers.advance_to(reading.now);
             }
             for &place in listed {
                 if let Some(journal) = &mut self.journal {
@@ -347,7 +335,7 @@ impl TimerQueues {
                 }
                 armed += u64::from(queue.release(place.1));
             }
-            table.set_deadline(clock, queue.timers.first_look());
+            table.set_look(clock, queue.timers.first_look());
         }
         armed
     }
@@ -366,9 +354,11 @@ impl TimerQueues {
             if !table.is_in(place.0, scope) {
                 continue;
             }
-            let timer = self.timer_mut(place);
-            if let Some(rank) = timer.and_then(ArmedTimer::take_rank) {
-                self.deferred.remove(rank);
+            self.note(place);
+            let (clock, key) = place;
+            let queue = self.queues.get_mut(index(clock));
+            if let Some(timer) = queue.and_then(|queue| queue.timers.get_mut(key)) {
+                self.deferred.leave(timer);
                 self.release(table, &[place]);
             }
         }
@@ -408,7 +398,7 @@ impl TimerQueues {
     }
 
     /// Tells the table when to look at the clocks with timers that are idle until the next run.
-    pub(super) fn plan(&self, table: &mut ClockTable) {
+    fn plan_listed(&self, table: &mut ClockTable) {
         let mut deadlines = BTreeMap::new();
         for (clock, key) in self.arming.swap_list.iter().chain(self.deferred.iter()) {
             if let Some(queue) = self.get(clock)
@@ -422,7 +412,7 @@ impl TimerQueues {
             }
         }
         for (clock, deadline) in deadlines {
-            table.set_deadline(clock, Some(deadline).filter(|&it| it != NEVER));
+            table.set_look(clock, Some(deadline).filter(|&it| it != NEVER));
         }
     }
 
@@ -434,12 +424,12 @@ impl TimerQueues {
         root: ClockKey,
         of_queue: FirstOf,
     ) -> Option<u64> {
-        self.plan(table);
+        self.plan_listed(table);
         loop {
             let (clock, span) = table.next_due(root)?;
             // So far the table may have known an earlier time, from a timer that was cancelled, or at
             // which the queue must be checked.
-            if !table.set_deadline(clock, self.first(clock, of_queue)) {
+            if !table.set_look(clock, self.first(clock, of_queue)) {
                 return Some(span);
             }
         }
@@ -573,7 +563,7 @@ pub(crate) fn next_look(world: &World, clock: ClockId) -> Option<u64> {
 
 /// Tells the clocks when to look at their timers.
 #[cfg(feature = "worlds")]
-pub(crate) fn plan(world: &mut World) {
+pub(crate) fn plan_all(world: &mut World) {
     world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
         if let Some(queues) = world.get_resource::<TimerQueues>() {
             for clock in [

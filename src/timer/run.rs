@@ -199,7 +199,7 @@ impl Run {
                 due = &due[1..];
             }
             if !ended.is_empty() {
-                plan(world, &ended);
+                note_looks(world, &ended);
                 ended.clear();
             }
             ahead = AHEAD.min(2 * ahead);
@@ -251,7 +251,7 @@ impl Run {
             let mut queues = world.resource_mut::<TimerQueues>();
             queues.complete(lifetime.take());
             if let Some(ended) = queues.end_turn(clock, turn.as_ref()) {
-                plan(world, &[ended]);
+                note_looks(world, &[ended]);
             }
         }
     }
@@ -300,7 +300,7 @@ impl Run {
         // No other timer may be due on the clock, so nothing else tells the table.
         let queue = queues.get(turn.clock);
         let first_look = queue.and_then(|queue| queue.timers.first_look());
-        plan(world, &[(turn.clock, first_look)]);
+        note_looks(world, &[(turn.clock, first_look)]);
         if let Some(mut fired) = fired {
             write(world, &mut fired);
             handle(world, &mut fired, self.cadence, is_observed);
@@ -313,10 +313,10 @@ impl Run {
 }
 
 /// Tells the table when to look at clocks again.
-fn plan(world: &mut World, clocks: &[(ClockKey, Option<u64>)]) {
+fn note_looks(world: &mut World, clocks: &[(ClockKey, Option<u64>)]) {
     let mut table = world.resource_mut::<ClockTable>();
     for &(clock, first_look) in clocks {
-        table.set_deadline(clock, first_look);
+        table.set_look(clock, first_look);
     }
 }
 

@@ -270,7 +270,9 @@ impl FiringQueue<'_> {
     pub(super) fn fire_deferred(&mut self, key: Key, turn: &Turn, run: &Run) -> Option<Fired> {
         let deadline = self.queue.timers.deadline(key)?;
         let timer = self.queue.timers.get_mut(key)?;
-        self.deferred.remove(timer.take_rank()?);
+        if !self.deferred.leave(timer) {
+            return None;
+        }
         let (fired, next) = turn.fire(timer, (key, deadline), run.burst_limit);
         if timer.burst == 1 {
             self.queue.bursting.push(key);

@@ -163,7 +163,7 @@ impl TimerQueues {
         let is_parked = is_deferred || timer.is_halted() || timer.is(Mark::Listed);
         if self.is_in_slot(name, earlier) {
             let mut now = mem::replace(self.timer_mut(place)?, timer);
-            self.end_deferral(&mut now);
+            self.deferred.leave(&mut now);
             let (clock, key) = place;
             let queue = &mut self.get_mut(clock)?.timers;
             queue.park(key, deadline);

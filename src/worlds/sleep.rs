@@ -10,7 +10,7 @@ use bevy_time::{Fixed, Real, Time, TimeSystems, TimeUpdateStrategy, Virtual};
 use crate::{
     clock::{Cadence, ClockId, saturating_nanos},
     message::has_mail,
-    timer::{awaits_run, next_look, plan},
+    timer::{awaits_run, next_look, plan_all},
     update::{UpdateState, has_callbacks},
 };
 
@@ -133,7 +133,7 @@ pub(super) fn next_frame(
 /// next frame has something to do at any time, and `None` if nothing is due.
 fn until_due(world: &mut World, updates: &mut UpdateState) -> Option<Duration> {
     world.flush();
-    plan(world);
+    plan_all(world);
     let is_paused = game_speed(world).is_none();
     if has_mail(world)
         || awaits_run(world, Cadence::Frame)

@@ -29,6 +29,7 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
+    message::MessageWorldExt,
     message::{Delivery, Letter, MessageContext, MessageSender, Packet, RefusalReason, SendError},
     prelude::*,
     worlds::{

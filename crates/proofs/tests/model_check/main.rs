@@ -29,8 +29,10 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    message::MessageWorldExt,
-    message::{Delivery, Letter, MessageContext, MessageSender, Packet, RefusalReason, SendError},
+    message::{
+        Delivery, Letter, MessageContext, MessageSender, MessageWorldExt, Packet, RefusalReason,
+        SendError,
+    },
     prelude::*,
     worlds::{
         GroupsHandle, LoopInterval, Parcel, ParcelCommandsExt, Refused, StableKey, WorldGroups,

@@ -11,6 +11,7 @@ use bevy_due::{
     prelude::*,
 };
 use bevy_ecs::{entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*};
+use bevy_time::TimePlugin;
 
 #[derive(Message, Clone, PartialEq, Debug)]
 struct Nth(u32);
@@ -110,6 +111,27 @@ fn an_outbox_keeps_no_room_that_it_has_not_used() {
         app.world_mut().trigger(Send);
         assert_eq!(fill(&mut app, entity), 1000 - 3);
     }
+}
+
+#[test]
+fn an_outbox_drops_what_it_got_before_the_plugin_was_added() {
+    let mut app = App::new();
+    app.insert_resource(FallbackErrorHandler(|_, _| {}));
+    let entity = app
+        .world_mut()
+        .spawn((listener(), Received::default()))
+        .id();
+    let mut next = 0;
+    app.add_systems(Update, move |mut outbox: Outbox| {
+        next += 1;
+        outbox.send(entity, Nth(next)).unwrap();
+    });
+    app.update();
+    app.add_plugins((TimePlugin, DuePlugin::default()));
+    for _ in 0..3 {
+        app.update();
+    }
+    assert_eq!(received(&mut app, entity), [2, 3]);
 }
 
 #[test]

@@ -13,8 +13,8 @@ use std::{
 };
 
 use bevy_due::{
-    Timer,
-    message::{MessageCommandsExt, MessageEntityCommandsExt},
+    DuePlugin, Timer,
+    message::{MessageCommandsExt, MessageEntityCommandsExt, MessageWorldExt},
     rollback::RollbackWorldExt,
     worlds::{
         LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, WorldGroups,
@@ -314,6 +314,46 @@ fn two_worlds_that_keep_the_same_key_are_still_warned() {
     commit(&mut town, here, &HeldMail::default());
     advance_ms(&mut town, 0);
     assert_eq!(WARNINGS.load(Ordering::Relaxed), 1, "not forgotten");
+}
+
+#[test]
+fn a_key_that_goes_to_and_fro_leaves_the_room_for_messages_free() {
+    const ROOM: u8 = 4;
+    let groups = WorldGroups::new();
+    let [mut forest, mut town] = [(); 2].map(|()| {
+        let mut app = app_with(DuePlugin {
+            mailbox_capacity: ROOM.into(),
+            ..DuePlugin::default()
+        });
+        app.insert_resource(FallbackErrorHandler(|_, _| {}));
+        groups.add("zones", &mut app);
+        app
+    });
+    let [in_forest, in_town] =
+        [&mut forest, &mut town].map(|app| app.world_mut().spawn(ears()).id());
+    for frames in 0..20 {
+        // Each note that another world has the key comes alone, or while its entity moves away.
+        for (app, entity) in [(&mut forest, in_forest), (&mut town, in_town)] {
+            app.world_mut().entity_mut(entity).remove::<StableKey>();
+            app.world_mut().entity_mut(entity).insert(HERO);
+        }
+        let moved = (frames % 2 == 0).then(|| export(&mut forest, in_forest));
+        for app in [&mut forest, &mut town] {
+            advance_ms(app, 0);
+        }
+        if moved.is_some() {
+            commit(&mut forest, in_forest, &HeldMail::default());
+            advance_ms(&mut forest, 0);
+        }
+        for (app, entity) in [(&mut forest, in_forest), (&mut town, in_town)] {
+            for nth in 0..ROOM {
+                let sent = app.world_mut().send(entity, note(nth));
+                assert_eq!(sent, Ok(()), "in frame {frames}");
+            }
+            advance_ms(app, 0);
+            assert_eq!(heard(app, entity).len(), usize::from(ROOM));
+        }
+    }
 }
 
 #[test]

@@ -487,10 +487,14 @@ mod tests {
         let fired = TimerFired::new(entity)
             .with_count(1 << 40)
             .with_missed((1 << 48) - 1)
+            .with_deadline(Duration::from_nanos(u64::MAX))
+            .with_lateness(Duration::from_secs(1))
             .with_last(false)
             .with_key("key of a firing");
         assert_eq!(fired.count(), 1 << 40);
         assert_eq!(fired.missed(), (1 << 48) - 1);
+        assert_eq!(fired.deadline(), Duration::from_nanos(u64::MAX));
+        assert_eq!(fired.lateness(), Duration::from_secs(1));
         assert_eq!(fired.key().as_deref(), Some("key of a firing"));
         assert!(!fired.is_last() && fired.with_last(true).is_last());
         assert_eq!(fired.with_missed(u64::MAX).missed(), (1 << 48) - 1);

@@ -7,7 +7,7 @@ use bevy_due::{
     Clock, ClockId, Clocks, OnClock, OwnedBy, Paused, Timer, TimerAction, TimerFired,
     prelude::*,
     save::{LoadError, SaveError, SaveWorldExt, SavedTimers, Unsavable, UnsavableTimer},
-    timer::Keyed,
+    timer::{Keyed, TimerMut},
 };
 use bevy_ecs::{
     entity::EntityHashMap, entity_disabling::Disabled, prelude::*, system::RunSystemOnce,
@@ -148,6 +148,32 @@ fn a_written_state_holds_until_a_clock_changes() {
             &saved.expect_err("the clocks have changed"),
             &["write_timer_states"],
         );
+    }
+}
+
+#[test]
+fn a_written_state_holds_until_the_timer_changes() {
+    let changes: [fn(&mut TimerMut); 6] = [
+        |timer| timer.delay_by(1.0),
+        |timer| timer.set_remaining(1.0),
+        |timer| timer.set_left(2),
+        |timer| timer.set_interval(2.0),
+        |timer| timer.restart(),
+        |timer| timer.pause(),
+    ];
+    for (nth, change) in changes.into_iter().enumerate() {
+        let mut app = busy_app();
+        let world = app.world_mut();
+        let [changed, other] = [(); 2].map(|()| world.spawn(Timer::every(1.0)).id());
+        world.write_timer_states();
+        let changed_now = world.change_timer(changed, change);
+        assert_eq!(changed_now, Ok(()));
+        let save = |entity| ron::to_string(world.get::<Timer>(entity).unwrap());
+        assert_says(
+            &save(changed).expect_err("it has changed"),
+            &["write_timer_states"],
+        );
+        assert!(save(other).is_ok(), "change {nth} is none of this one");
     }
 }
 

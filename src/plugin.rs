@@ -23,8 +23,8 @@ use crate::{
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
         TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_timer, check_component,
-        check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock, on_resume, run_timers,
-        show_statuses, take_key,
+        check_handler, limit_backlog, on_pause, on_remove_clock, on_resume, on_run_while_paused,
+        run_timers, show_statuses, take_key,
     },
     update::{UpdateRosters, UpdateState, begin_updates, enroll, run_updates},
 };
@@ -58,7 +58,9 @@ use crate::{
 ///    The fixed clock has its own schedule.
 /// 2. **Never early.** A timer never fires before its deadline. `deadline == now` fires.
 /// 3. **Cancel is immediate.** A timer stops firing as soon as it is removed, replaced, despawned
-///    or paused. This holds later in the same run and between two of its repeats.
+///    or paused. This holds later in the same run and between two of its repeats. A pause reaches
+///    everything that its entity owns, except for what
+///    [runs while it is paused](crate::timer::RunsWhilePaused).
 /// 4. **Adds are deferred.** A timer that is armed during a run fires in the next run at the
 ///    earliest.
 /// 5. **Handlers may do anything**: arm, re-arm, cancel, pause, despawn themselves, their owner,
@@ -310,7 +312,7 @@ fn add_observers(world: &mut World) {
     add(world, on_restore_speed);
     add(world, on_remove_clock);
     add(world, on_pause);
-    add(world, on_pauses);
+    add(world, on_run_while_paused);
     add(world, on_resume);
     add(world, on_enable_follower);
     add(world, on_end_transit);
@@ -331,6 +333,7 @@ fn register_types(app: &mut App) {
         .register_type::<crate::Owned>()
         .register_type::<crate::Paused>()
         .register_type::<crate::timer::Pauses>()
+        .register_type::<crate::timer::RunsWhilePaused>()
         .register_type::<crate::PausedBy>()
         .register_type::<crate::timer::Keyed>()
         .register_type::<crate::TimerAction>()

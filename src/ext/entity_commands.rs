@@ -50,15 +50,18 @@ pub trait DueEntityCommandsExt {
     #[track_caller]
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
 
-    /// Inserts a component, and removes it after `time` on this entity's clock.
+    /// Inserts a component, and removes it after `time`.
+    ///
+    /// The time counts on the clock of this entity's timers, or, if the entity has its own
+    /// [`Clock`](crate::Clock), on the parent of that one. So neither a slow nor a pause of the entity
+    /// prolongs it: its timer [runs while it is paused](crate::timer::RunsWhilePaused).
     ///
     /// If the component is inserted again with this method, the later end counts: the time is never
     /// shortened. A plain `insert` changes the value, but not the end. If you remove the component, its
     /// timer ends; inserting it again with `insert` makes it permanent. If it was already permanent, this
     /// call only changes its value.
     ///
-    /// The timer belongs to this entity. It pauses and despawns with it, so a marker for a stun would
-    /// outlast the stun: react to [`PausedBy`](crate::PausedBy) instead. The timer survives
+    /// The timer belongs to this entity, and despawns with it. The timer survives
     /// [`cancel_timers`](Self::cancel_timers). Its key is `core::any::type_name::<C>()`, also if the
     /// component is a [`TimerKey`](crate::TimerKey). Cancelling it removes the component at once.
     ///
@@ -164,10 +167,10 @@ pub trait DueEntityCommandsExt {
         self.with_world(move |world, owner| refresh_keyed(world, owner, &name, insert))
     }
 
-    /// Pauses this entity for `duration` on its clock.
+    /// Pauses this entity for `duration` on the clock of its timers.
     ///
-    /// If the entity has its own [`Clock`](crate::Clock), the time counts on that one: at half speed, two
-    /// seconds last four. Pauses overlap, and the last end wins: see
+    /// If the entity has its own [`Clock`](crate::Clock), the time counts on the parent of that one, so that a
+    /// slow does not prolong the pause. Pauses overlap, and the last end wins: see
     /// [`Pauses`](crate::timer::Pauses). The call spawns an entity with `Pauses` and a
     /// [`DespawnAfter`](crate::DespawnAfter).
     #[doc(alias("stun", "freeze"))]

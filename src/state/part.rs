@@ -16,7 +16,7 @@ use crate::{
     clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
     message::{MovedRequest, OpenRequest},
     owner::{Owned, OwnedBy},
-    pause::{Paused, PausedBy, Pauses},
+    pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     timer::{Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
     transit::InTransit,
 };
@@ -214,6 +214,7 @@ parts! {
     }
     marks {
         Paused,
+        RunsWhilePaused,
         Disabled,
         OpenRequest,
     }

@@ -62,6 +62,7 @@ use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet, MapEntities},
     prelude::*,
 };
+use bevy_platform::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -72,7 +73,7 @@ use super::{
 use crate::{
     clock::ClockId,
     owner::{OwnedBy, with_owners},
-    pause::{Pauses, stops},
+    pause::{PauseMark, Pauses, stops},
     timer::{DespawnAfter, SavedWorld},
 };
 
@@ -256,9 +257,10 @@ impl SavedTimers {
         let owners = self.owners();
         for saved in &mut self.0.entities {
             let with_owners = with_owners(saved.entity, |it| owners.get(&it).copied());
-            let is_paused = |it| paused.contains(&it);
-            let ends = |it| saved.has(|part| matches!(part, Part::Pauses(Pauses(to)) if *to == it));
-            if stops(with_owners, is_paused, ends) {
+            let runs_while_paused = |it: &_| matches!(it, Part::RunsWhilePaused | Part::Pauses(_));
+            let runs_while_paused = saved.has(runs_while_paused);
+            let has = |it, mark| paused.contains(&(it, mark));
+            if stops(with_owners, runs_while_paused, has) {
                 continue;
             }
             for part in &mut saved.parts {
@@ -306,13 +308,14 @@ impl SavedTimers {
         owners.collect()
     }
 
-    /// Returns the entities that have a pause.
-    fn paused(&self) -> EntityHashSet {
+    /// Returns what pauses the entities.
+    fn paused(&self) -> HashSet<(Entity, PauseMark)> {
         let parts = self.0.entities.iter();
         let parts = parts.flat_map(|saved| saved.parts.iter().map(|part| (saved.entity, part)));
         let paused = parts.filter_map(|(entity, part)| match part {
-            Part::Paused | Part::Disabled => Some(entity),
-            Part::Pauses(Pauses(target)) => Some(*target),
+            Part::Paused => Some((entity, PauseMark::Paused)),
+            Part::Disabled => Some((entity, PauseMark::Disabled)),
+            Part::Pauses(Pauses(target)) => Some((*target, PauseMark::PausedBy)),
             _ => None,
         });
         paused.collect()

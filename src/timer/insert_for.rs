@@ -25,7 +25,7 @@ use super::{ArmedTimers, CrateTimer, DespawnAfter, KeyTable, Keyed, Timer, Timer
 use crate::{
     call::{call_with_world, report},
     owner::OwnedBy,
-    pause::{Paused, pause_for},
+    pause::{Paused, RunsWhilePaused, clock_around, pause_for},
 };
 
 /// Returns the command that inserts a component on an entity, and removes it after `time` on the
@@ -70,7 +70,9 @@ fn insert_with_end<C: Component>(
         };
         if world.get::<C>(owner).is_some() && !stays {
             let end = (CrateTimer::InsertFor(key.clone()), TimerAction::despawn());
-            world.spawn((OwnedBy(owner), key, Timer::after(time), end));
+            let clock = clock_around(world, world.entity(owner));
+            let timer = (Timer::after(time), clock, RunsWhilePaused);
+            world.spawn((OwnedBy(owner), key, timer, end));
         }
     });
 }

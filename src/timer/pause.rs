@@ -17,15 +17,16 @@ use super::{
     setting::Halt,
 };
 use crate::{
-    clock::{ClockTable, OnClock, clock_of},
+    clock::{ClockId, ClockTable, OnClock, clock_of},
     transit::InTransit,
 };
 
 /// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
 /// entities that [belong to it](crate::OwnedBy), at any depth.
 ///
-/// Your own systems skip paused entities with the filter `(Without<Paused>, Without<PausedBy>)`. Put
-/// a timer that must keep running, such as a poison during a stun, on another entity.
+/// Your own systems skip paused entities with the filter `(Without<Paused>, Without<PausedBy>)`. A
+/// timer that must keep running, such as a poison during a stun, is on an entity of its own with
+/// [`RunsWhilePaused`].
 ///
 /// As soon as this component is inserted, the timers do not fire and the callbacks are not called,
 /// not even later in the same run. Messages and replies still arrive. When the component is
@@ -35,8 +36,8 @@ use crate::{
 /// armed during the pause keeps its full delay until the pause ends.
 ///
 /// A timer or a callback is paused while its entity or one of its owners has this component, is paused by
-/// another entity ([`Pauses`]), or is [`Disabled`]. To pause everything on a clock, [pause the
-/// clock](crate::Clock::pause).
+/// another entity ([`Pauses`]), or is [`Disabled`]. [`RunsWhilePaused`] is the exception. To pause
+/// everything on a clock, [pause the clock](crate::Clock::pause).
 ///
 /// A [`Cooldown`](crate::Cooldown) or a [`Clock`](crate::Clock) on the same entity does not stop.
 /// To be able to stop a cooldown, use it with a clock on the entity, and pause that clock.
@@ -90,8 +91,9 @@ pub struct Paused;
 ///
 /// [`pause_for`](crate::DueEntityCommandsExt::pause_for) spawns a pause with a
 /// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target, so
-/// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it. A pause never delays
-/// its own end, even if its target owns it. For one pause per key, which a new one replaces, set a timer:
+/// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it. An entity with this
+/// component [runs while it is paused](RunsWhilePaused), so a pause never delays its own end, even if its
+/// target owns it. For one pause per key, which a new one replaces, set a timer:
 ///
 /// ```
 /// use bevy_due::{Timer, prelude::*, timer::Pauses};
@@ -175,39 +177,118 @@ fn remove_if_empty(mut world: DeferredWorld, HookContext { entity, .. }: HookCon
     }
 }
 
-/// Spawns a pause of `target`, on the target's clock.
+/// Lets the timer, the lifetime and the update callback on this entity run while a pause would stop them.
+///
+/// Neither a pause of an [owner](crate::OwnedBy), at any depth, nor a [pause by another entity](Pauses) stops
+/// them. This is for effects that take their time whatever happens to the unit: a poison, a shield, a
+/// silence. [`insert_for`](crate::DueEntityCommandsExt::insert_for) and [`Pauses`] work this way without
+/// this component.
+///
+/// A [`Paused`] on the entity itself still stops them, as do a [`Disabled`] of the entity or of an owner,
+/// and a clock that is stopped. What the entity owns follows its own rule: it runs only if it has this
+/// component, too.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*, timer::RunsWhilePaused};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
+/// app.update(); // Bevy's first frame takes no time.
+///
+/// let mut unit = app.world_mut().spawn_empty();
+/// unit.set_timer("shield", (Timer::after(3.0), RunsWhilePaused))
+///     .set_timer("cast", Timer::after(3.0))
+///     .pause_for(2.0); // A stun.
+/// let unit = unit.id();
+/// for _ in 0..12 {
+///     app.update();
+/// }
+/// app.world_mut().with_timers(|timers| {
+///     assert!(timers.keyed(unit, "shield").is_none(), "three seconds are three seconds");
+///     let cast = timers.keyed(unit, "cast").map(|cast| cast.remaining);
+///     assert_eq!(cast, Some(Duration::from_secs(2)), "the cast waited");
+/// });
+/// ```
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due::timer",
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct RunsWhilePaused;
+
+/// Spawns a pause of `target`, on the clock around the target.
 pub(crate) fn pause_for(world: &mut World, target: Entity, lifetime: impl Bundle) {
     let Ok(entity) = world.get_entity(target) else {
         return;
     };
-    let clock = clock_of(world, entity, owner_of(entity), None);
-    world.spawn((Pauses(target), OnClock(clock), lifetime));
+    let clock = clock_around(world, entity);
+    world.spawn((Pauses(target), clock, lifetime));
     world.flush();
 }
 
-/// Returns `true` if the timers and callbacks of an entity are paused, not counting its owner.
-fn pauses(entity: EntityRef) -> bool {
-    entity.contains::<Paused>() || entity.contains::<PausedBy>() || entity.contains::<Disabled>()
+/// Returns the clock of the effects on an entity: the parent of the entity's own clock, so that a slow does
+/// not prolong them, or else the clock of its timers.
+pub(super) fn clock_around(world: &World, entity: EntityRef) -> OnClock {
+    let clock = clock_of(world, entity, owner_of(entity), None);
+    let table = world.get_resource::<ClockTable>();
+    let parent = table.and_then(|table| table.parent_of(entity.id()));
+    let own = ClockId::Own(entity.id());
+    OnClock(parent.filter(|_| clock == own).unwrap_or(clock))
+}
+
+/// A component that pauses an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum PauseMark {
+    Paused,
+    PausedBy,
+    Disabled,
+}
+
+/// The rule of a pause: it stops everything on its entity and on what this one owns, at any depth, except
+/// for what [runs while it is paused](RunsWhilePaused).
+///
+/// `has` says which marks an entity has.
+#[inline]
+pub(crate) fn stops<E: Copy>(
+    with_owners: impl Iterator<Item = E>,
+    runs_while_paused: bool,
+    has: impl Fn(E, PauseMark) -> bool,
+) -> bool {
+    with_owners.enumerate().any(|(nth, it)| {
+        let is_its_own = nth == 0 || !runs_while_paused;
+        has(it, PauseMark::Disabled)
+            || is_its_own && has(it, PauseMark::Paused)
+            || !runs_while_paused && has(it, PauseMark::PausedBy)
+    })
 }
 
 /// Returns `true` if an entity or one of its owners pauses the timer and the callback on the entity.
 pub(crate) fn is_paused(world: &World, entity: EntityRef) -> bool {
     let owner = |entity: EntityRef| world.get_entity(entity.get::<OwnedBy>()?.0).ok();
-    let ends = |owner: EntityRef| entity.get() == Some(&Pauses(owner.id()));
-    stops(with_owners(entity, owner), pauses, ends)
-}
-
-/// The rule of a pause: it stops everything on its entity and on what this one owns, at any depth, except
-/// for what would end the pause.
-///
-/// `is_paused` says which entities have a pause, and `ends` which one the first entity pauses.
-#[inline]
-pub(crate) fn stops<E: Copy>(
-    mut with_owners: impl Iterator<Item = E>,
-    is_paused: impl Fn(E) -> bool,
-    ends: impl Fn(E) -> bool,
-) -> bool {
-    with_owners.any(|it| is_paused(it) && !ends(it))
+    let runs_while_paused = entity.contains::<RunsWhilePaused>() || entity.contains::<Pauses>();
+    stops(
+        with_owners(entity, owner),
+        runs_while_paused,
+        |it, mark| match mark {
+            PauseMark::Paused => it.contains::<Paused>(),
+            PauseMark::PausedBy => it.contains::<PausedBy>(),
+            PauseMark::Disabled => it.contains::<Disabled>(),
+        },
+    )
 }
 
 /// Halts the timers of an entity when it is paused, disabled or in transit.
@@ -218,16 +299,27 @@ pub(crate) fn on_pause(
     update_all(&mut world, paused.entity);
 }
 
-/// Updates the timer of an entity that begins to pause its owner, or pauses another entity instead.
-/// Unlike other timers, the end of a pause runs while its owner is paused.
-pub(crate) fn on_pauses(pause: On<Insert<Pauses>>, mut world: DeferredWorld) {
-    update(&mut world, pause.entity);
+/// Resumes the timers of an entity that runs while it is paused from now on.
+pub(crate) fn on_run_while_paused(
+    exempted: On<Add<(RunsWhilePaused, Pauses)>>,
+    mut world: DeferredWorld,
+) {
+    update(&mut world, exempted.entity);
 }
 
-/// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and
-/// updates the timer of an entity that no longer pauses its owner.
+/// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and halts those of
+/// a paused entity that no longer runs while it is paused.
 pub(crate) fn on_resume(
-    resumed: On<Remove<(Paused, PausedBy, Disabled, InTransit, Pauses)>>,
+    resumed: On<
+        Remove<(
+            Paused,
+            PausedBy,
+            Disabled,
+            InTransit,
+            RunsWhilePaused,
+            Pauses,
+        )>,
+    >,
     mut world: DeferredWorld,
 ) {
     let entity = resumed.entity;

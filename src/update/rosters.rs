@@ -10,7 +10,7 @@ use crate::{
     clock::{Age, Cadence, Clock, ClockError, ClockKey, ClockTable, find_clock, warn},
     missing_plugin::warn_without_plugin,
     owner::{OwnedBy, owner_of},
-    pause::{Paused, PausedBy},
+    pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     roster::Roster,
 };
 
@@ -33,7 +33,9 @@ pub(crate) struct UpdateRosters {
 #[derive(Clone, Copy)]
 pub(super) struct Marks {
     pub(super) owned: ComponentId,
-    pub(super) paused: [ComponentId; 2],
+    pub(super) paused: ComponentId,
+    pub(super) paused_by: ComponentId,
+    pub(super) runs_while_paused: [ComponentId; 2],
     pub(super) clock: ComponentId,
 }
 
@@ -60,9 +62,11 @@ impl UpdateRosters {
             paused_from: None,
             marks: Marks {
                 owned: world.register_component::<OwnedBy>(),
-                paused: [
-                    world.register_component::<Paused>(),
-                    world.register_component::<PausedBy>(),
+                paused: world.register_component::<Paused>(),
+                paused_by: world.register_component::<PausedBy>(),
+                runs_while_paused: [
+                    world.register_component::<RunsWhilePaused>(),
+                    world.register_component::<Pauses>(),
                 ],
                 clock: world.register_component::<Clock>(),
             },

@@ -5,7 +5,7 @@ use bevy_time::{Time, Virtual};
 
 use super::{
     UpdateContext,
-    rosters::{FIRST, Member, UpdateRosters},
+    rosters::{FIRST, Marks, Member, UpdateRosters},
 };
 #[cfg(feature = "worlds")]
 use crate::clock::ClockId;
@@ -13,7 +13,7 @@ use crate::{
     call::{EntityCaller, PumpState, pump},
     clock::{Age, Cadence, Clock, ClockKey, ClockTable, Scope, Tick, read_running},
     owner::{OwnedBy, with_owners},
-    pause::{Pauses, stops},
+    pause::{PauseMark, stops},
 };
 
 /// The parameters of a run.
@@ -94,28 +94,23 @@ impl UpdateRosters {
     /// Returns the entity that the callback of a member belongs to, unless it is paused.
     #[inline]
     fn target(&self, member: &Member, caller: &EntityCaller) -> Option<Entity> {
-        // By identifiers that are known, which is faster than by type. The caller leaves out
-        // disabled entities.
-        let has_pause = |entity: EntityRef| {
-            let mut paused = self.marks.paused.iter();
-            paused.any(|&paused| entity.archetype().contains(paused))
+        // By identifiers that are known, which is faster than by type.
+        let contains = |it: EntityRef, id| it.archetype().contains(id);
+        let Marks { owned, .. } = self.marks;
+        // The caller leaves out disabled entities.
+        let has = |it: Option<EntityRef>, mark| match mark {
+            PauseMark::Paused => it.is_some_and(|it| contains(it, self.marks.paused)),
+            PauseMark::PausedBy => it.is_some_and(|it| contains(it, self.marks.paused_by)),
+            PauseMark::Disabled => it.is_none(),
         };
         let entity = caller.get(member.entity)?;
-        let is_owned = |entity: EntityRef| entity.archetype().contains(self.marks.owned);
-        if !is_owned(entity) {
-            return (!has_pause(entity)).then_some(member.entity);
-        }
-        let owner = |entity: EntityRef| entity.get::<OwnedBy>().map(|by| by.0);
-        let target = owner(entity)?;
-        // `None` for an owner that the caller leaves out.
-        let with_owners = with_owners(Some(entity), |it| {
-            let owner = it.filter(|&it| is_owned(it)).and_then(owner)?;
-            Some(caller.get(owner))
-        });
-        let is_paused = |it: Option<EntityRef>| it.is_none_or(has_pause);
-        let ends =
-            |it: Option<EntityRef>| it.is_some_and(|it| entity.get() == Some(&Pauses(it.id())));
-        (!stops(with_owners, is_paused, ends)).then_some(target)
+        let owner =
+            |it: EntityRef| contains(it, owned).then(|| it.get().map(|by: &OwnedBy| by.0))?;
+        let target = owner(entity).unwrap_or(member.entity);
+        let with_owners = with_owners(Some(entity), |it| Some(caller.get(owner(it?)?)));
+        let runs_while_paused = self.marks.runs_while_paused;
+        let runs_while_paused = runs_while_paused.iter().any(|&id| contains(entity, id));
+        (!stops(with_owners, runs_while_paused, has)).then_some(target)
     }
 }
 

@@ -4,7 +4,7 @@ use core::any::type_name;
 
 use crate::support::{errors::*, *};
 use bevy_app::App;
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{OnClock, Timer, prelude::*, timer::RunsWhilePaused};
 use bevy_ecs::{entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*};
 
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
@@ -103,17 +103,39 @@ fn a_plain_insert_changes_the_value_but_not_the_end() {
 }
 
 #[test]
-fn the_time_follows_the_clock_and_the_pause_of_the_entity() {
+fn the_time_follows_the_clock_around_the_entity_and_runs_through_its_pauses() {
     let mut app = app();
-    let hero = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    let arena = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    let own = Clock::of(arena).with_speed(0.1);
+    let slowed = app.world_mut().spawn(own).id();
+    let guest = app.world_mut().spawn(OnClock::new(arena)).id();
+    for hero in [slowed, guest] {
+        shield_for(&mut app, hero, 20, 1);
+        app.world_mut()
+            .entity_mut(hero)
+            .insert(Paused)
+            .pause_for(1.0);
+    }
+    advance_ms(&mut app, 39);
+    assert_eq!([slowed, guest].map(|hero| shield(&app, hero)), [Some(1); 2]);
+    advance_ms(&mut app, 1);
+    assert_eq!([slowed, guest].map(|hero| shield(&app, hero)), [None; 2]);
+}
+
+#[test]
+fn a_game_can_let_the_time_wait_for_the_end_of_a_pause() {
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
     shield_for(&mut app, hero, 20, 1);
-    advance_ms(&mut app, 38);
-    assert_eq!(shield(&app, hero), Some(1));
-    app.world_mut().entity_mut(hero).insert(Paused);
+    let limit = owned(app.world(), hero)[0];
+    app.world_mut()
+        .entity_mut(limit)
+        .remove::<RunsWhilePaused>();
+    app.world_mut().entity_mut(hero).pause_for(ms(100));
     advance_ms(&mut app, 100);
+    advance_ms(&mut app, 19);
     assert_eq!(shield(&app, hero), Some(1));
-    app.world_mut().entity_mut(hero).remove::<Paused>();
-    advance_ms(&mut app, 2);
+    advance_ms(&mut app, 1);
     assert_eq!(shield(&app, hero), None);
 }
 
@@ -135,10 +157,11 @@ fn the_time_survives_cancel_timers_but_not_its_own_cancellation() {
 #[test]
 fn a_component_does_not_outlive_its_clock() {
     let mut app = app();
-    let hero = app.world_mut().spawn(Clock::new()).id();
+    let arena = app.world_mut().spawn(Clock::new()).id();
+    let hero = app.world_mut().spawn(OnClock::new(arena)).id();
     shield_for(&mut app, hero, 20, 1);
     advance_ms(&mut app, 0);
-    app.world_mut().entity_mut(hero).remove::<Clock>();
+    app.world_mut().entity_mut(arena).remove::<Clock>();
     advance_ms(&mut app, 0);
     assert_eq!(shield(&app, hero), None);
 }

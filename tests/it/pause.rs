@@ -4,7 +4,11 @@ use core::time::Duration;
 
 use crate::support::*;
 use bevy_app::{App, PreUpdate};
-use bevy_due::{CancelReason, DueSystems, PausedBy, Timer, prelude::*, timer::Pauses};
+use bevy_due::{
+    CancelReason, DueSystems, PausedBy, Timer,
+    prelude::*,
+    timer::{Pauses, RunsWhilePaused},
+};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
 fn pause(app: &mut App, entity: Entity) {
@@ -332,7 +336,7 @@ fn an_armed_timer_that_comes_to_pause_its_owner_goes_on() {
 }
 
 #[test]
-fn an_armed_timer_that_no_longer_pauses_its_owner_stops_with_it() {
+fn an_armed_timer_that_no_longer_pauses_stops_with_its_owner() {
     let mut app = app();
     let [orc, elf] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
     app.world_mut().entity_mut(orc).pause_for(ms(100));
@@ -343,10 +347,89 @@ fn an_armed_timer_that_no_longer_pauses_its_owner_stops_with_it() {
     advance_ms(&mut app, 4);
     app.world_mut().entity_mut(timers[0]).remove::<Pauses>();
     app.world_mut().entity_mut(timers[1]).insert(Pauses(elf));
-    advance_ms(&mut app, 96);
+    advance_ms(&mut app, 6);
+    assert_eq!(fired_at(&mut app), [("moved", 10)]);
+    advance_ms(&mut app, 90);
     assert!(fired(&mut app).is_empty(), "the orc is paused");
     advance_ms(&mut app, 6);
-    assert_eq!(fired_at(&mut app), [("left", 106), ("moved", 106)]);
+    assert_eq!(fired_at(&mut app), [("left", 106)]);
+}
+
+/// An orc, a timer and a callback that it owns, and a timer of that timer, each with the tag of its place.
+fn an_orc_with_effects(app: &mut App) -> [Entity; 3] {
+    let orc = app.world_mut().spawn_empty().id();
+    let effect = (OwnedBy(orc), Tag("effect"), Timer::every(ms(10)));
+    let count = UpdateComponent::new(|mut me| {
+        if let Some(mut updates) = me.entity.get_mut::<Updates>() {
+            updates.0 += 1;
+        }
+    });
+    app.world_mut().entity_mut(orc).insert(Updates(0));
+    let effect = app.world_mut().spawn((effect, count)).id();
+    let below = (OwnedBy(effect), Tag("below"), Timer::every(ms(10)));
+    let below = app.world_mut().spawn(below).id();
+    [orc, effect, below]
+}
+
+#[derive(Component)]
+struct Updates(u32);
+
+#[test]
+fn what_runs_while_paused_is_stopped_by_no_pause_of_an_owner() {
+    let mut app = app();
+    let [orc, effect, below] = an_orc_with_effects(&mut app);
+    app.world_mut().entity_mut(below).insert(RunsWhilePaused);
+    let updates = |app: &App| app.world().get::<Updates>(orc).unwrap().0;
+    advance_ms(&mut app, 5);
+    pause(&mut app, orc);
+    app.world_mut().entity_mut(orc).pause_for(ms(1000));
+    advance_ms(&mut app, 5);
+    assert_eq!(
+        fired_at(&mut app),
+        [("below", 10)],
+        "each follows its own rule"
+    );
+    assert_eq!(updates(&app), 1, "the callback waits");
+
+    app.world_mut().entity_mut(effect).insert(RunsWhilePaused);
+    advance_ms(&mut app, 5);
+    assert_eq!(fired_at(&mut app), [("effect", 15)]);
+    assert_eq!(updates(&app), 2);
+    app.world_mut()
+        .entity_mut(effect)
+        .remove::<RunsWhilePaused>();
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("below", 20)]);
+    assert_eq!(updates(&app), 2);
+}
+
+#[test]
+fn a_lifetime_that_runs_while_paused_ends_during_a_pause_of_its_entity() {
+    let mut app = app();
+    let [shield, cast] = [(); 2].map(|()| app.world_mut().spawn(DespawnAfter::new(ms(10))).id());
+    app.world_mut().entity_mut(shield).insert(RunsWhilePaused);
+    for entity in [shield, cast] {
+        app.world_mut().entity_mut(entity).pause_for(1.0);
+    }
+    advance_ms(&mut app, 10);
+    assert!(app.world().get_entity(shield).is_err());
+    assert!(app.world().get_entity(cast).is_ok());
+}
+
+#[test]
+fn what_runs_while_paused_stops_if_it_is_paused_itself_or_anything_is_disabled() {
+    let mut app = app();
+    let [orc, effect, below] = an_orc_with_effects(&mut app);
+    for entity in [effect, below] {
+        app.world_mut().entity_mut(entity).insert(RunsWhilePaused);
+    }
+    pause(&mut app, effect);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("below", 10)]);
+    resume(&mut app, effect);
+    app.world_mut().entity_mut(orc).insert(Disabled);
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty());
 }
 
 /// Bevy gives the clone an empty list of pauses.

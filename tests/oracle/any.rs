@@ -139,6 +139,7 @@ fn any_pause_op() -> BoxedStrategy<Op> {
     prop_oneof![
         6 => (any_slot(), any_mostly(false)).prop_map(|(slot, is)| Op::Pause(slot, is)),
         3 => (any_slot(), any_mostly(false)).prop_map(|(slot, is)| Op::Disable(slot, is)),
+        3 => (any_slot(), any::<bool>()).prop_map(|(slot, runs)| Op::RunWhilePaused(slot, runs)),
         2 => (any_slot(), any_span()).prop_map(|(slot, span)| Op::PauseFor(slot, span)),
         1 => any_slot().prop_map(Op::EndPause),
         2 => any_pair().prop_map(|(slot, target)| Op::Pauses(slot, Some(target))),

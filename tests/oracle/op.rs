@@ -51,6 +51,8 @@ pub(crate) enum Op {
     Act(Slot, Option<Action>),
     /// Inserts or removes `Paused`.
     Pause(Slot, bool),
+    /// Inserts or removes `RunsWhilePaused`.
+    RunWhilePaused(Slot, bool),
     /// Inserts or removes `Disabled`.
     Disable(Slot, bool),
     PauseFor(Slot, u64),

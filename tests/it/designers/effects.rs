@@ -1,7 +1,10 @@
 //! Effects on units.
 
 use crate::support::*;
-use bevy_due::{CancelReason, OwnedTimerCancelled, Timer, prelude::*};
+use bevy_due::{
+    CancelReason, OwnedTimerCancelled, PausedBy, Timer, clock::SpeedModifier, prelude::*,
+    timer::RunsWhilePaused,
+};
 use bevy_ecs::prelude::*;
 
 #[derive(Component, Default, PartialEq, Debug)]
@@ -55,4 +58,51 @@ fn a_paused_timer_that_is_cancelled_tells_what_was_left_at_the_pause() {
     app.world_mut().entity_mut(cast).remove::<Timer>();
     advance_ms(&mut app, 0);
     assert_eq!(left(&mut app), Some(ms(400)));
+}
+
+#[derive(Component)]
+struct Silenced;
+
+/// The stun lasts two seconds. What is three seconds long stays so, but for the cast.
+#[test]
+fn a_stun_prolongs_a_cast_but_neither_a_shield_nor_a_silence() {
+    let mut app = app();
+    let mut mage = app.world_mut().spawn_empty();
+    let id = mage.id();
+    mage.set_timer("shield", (Timer::after(3.0), RunsWhilePaused));
+    mage.set_timer("cast", Timer::after(3.0));
+    let mut commands = app.world_mut().commands();
+    commands.entity(id).insert_for(3.0, Silenced).pause_for(2.0);
+    app.world_mut().flush();
+    for _ in 0..30 {
+        advance_ms(&mut app, 100);
+    }
+    assert!(!app.world().entity(id).contains::<Silenced>());
+    app.world_mut().with_timers(|timers| {
+        assert!(timers.keyed(id, "shield").is_none());
+        assert_eq!(
+            timers.keyed(id, "cast").map(|it| it.remaining),
+            Some(ms(2000))
+        );
+    });
+}
+
+#[test]
+fn a_slow_prolongs_neither_a_stun_nor_a_silence() {
+    let mut app = app();
+    let mage = app.world_mut().spawn(Clock::new()).id();
+    let mut commands = app.world_mut().commands();
+    commands.spawn(SpeedModifier::new(mage, 0.25));
+    commands
+        .entity(mage)
+        .insert_for(1.0, Silenced)
+        .pause_for(1.0);
+    app.world_mut().flush();
+    for _ in 0..10 {
+        let mage = app.world().entity(mage);
+        assert!(mage.contains::<Silenced>() && mage.contains::<PausedBy>());
+        advance_ms(&mut app, 100);
+    }
+    let mage = app.world().entity(mage);
+    assert!(!mage.contains::<Silenced>() && !mage.contains::<PausedBy>());
 }

@@ -4,7 +4,7 @@ use bevy_due::{
     Clock, OnClock, PausedBy, Timer, UpdateComponent,
     clock::SpeedModifier,
     prelude::*,
-    timer::{Keyed, Pauses},
+    timer::{Keyed, Pauses, RunsWhilePaused},
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Time, Virtual};
@@ -108,6 +108,12 @@ impl Player<'_> {
             Op::Disable(slot, true) => self.change(slot, |entity| _ = entity.insert(Disabled)),
             Op::Disable(slot, false) => {
                 self.change(slot, |entity| _ = entity.remove::<Disabled>());
+            }
+            Op::RunWhilePaused(slot, true) => {
+                self.change(slot, |entity| _ = entity.insert(RunsWhilePaused));
+            }
+            Op::RunWhilePaused(slot, false) => {
+                self.change(slot, |entity| _ = entity.remove::<RunsWhilePaused>());
             }
             Op::PauseFor(slot, span) => {
                 let span = self.shared.rules.span(span);

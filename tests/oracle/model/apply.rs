@@ -75,6 +75,10 @@ impl Model {
             Op::Disable(slot, is_disabled) => {
                 self.on(slot, |model, id| model.set_disabled(id, is_disabled));
             }
+            Op::RunWhilePaused(slot, runs) => self.on(slot, |model, id| {
+                model.entities[id].runs_while_paused = runs;
+                model.update_pause(id);
+            }),
             Op::PauseFor(slot, span) => {
                 let span = self.rules.nanos(span);
                 self.on(slot, |model, id| model.pause_for(id, span));

@@ -26,6 +26,7 @@ pub(super) struct Entity {
     pub(super) action: Option<Action>,
     pub(super) is_paused: bool,
     pub(super) is_disabled: bool,
+    pub(super) runs_while_paused: bool,
     pub(super) pauses: Option<Id>,
     pub(super) paused_by: Vec<Id>,
     pub(super) on: Option<Named>,

@@ -18,9 +18,16 @@ impl Model {
         self.update_pauses(id);
     }
 
-    /// A pause is an entity that despawns after a while, on the clock of its target.
+    /// A pause is an entity that despawns after a while, on the clock of its target. If the target has a
+    /// clock of its own, the pause is on the parent of that one.
     pub(super) fn pause_for(&mut self, target: Id, span: u64) {
-        let clock = self.clock_of(target, None);
+        let clock = match self.clock_of(target, None) {
+            own if own == Named::Own(target) => {
+                let nth = self.clocks.find(own);
+                nth.map_or(own, |nth| self.clocks.all[nth].parent)
+            }
+            clock => clock,
+        };
         let pause = self.spawn();
         self.entities[pause].on = Some(clock);
         self.insert_life(pause, span);

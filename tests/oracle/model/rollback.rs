@@ -184,6 +184,7 @@ impl Model {
             || entity.life.is_some()
             || entity.action.is_some()
             || entity.is_paused
+            || entity.runs_while_paused
             || entity.pauses.is_some()
             || entity.on.is_some()
             || entity.modifies.is_some();

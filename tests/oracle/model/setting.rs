@@ -50,14 +50,17 @@ impl Model {
 
     /// An entity is paused by itself or by an owner, at any depth.
     pub(super) fn is_paused(&self, id: Id) -> bool {
-        let pauses = |id: Id| {
-            self.entities.get(id).is_some_and(|entity| {
-                let is_stopped = entity.is_paused || entity.is_disabled;
-                entity.exists && (is_stopped || !entity.paused_by.is_empty())
+        let runs_while_paused =
+            self.entities[id].runs_while_paused || self.entities[id].pauses.is_some();
+        let stops = |it: Id| {
+            self.entities.get(it).is_some_and(|entity| {
+                let is_paused = match runs_while_paused {
+                    true => entity.is_paused && it == id,
+                    false => entity.is_paused || !entity.paused_by.is_empty(),
+                };
+                entity.exists && (entity.is_disabled || is_paused)
             })
         };
-        // The end of a pause runs while its owner is paused.
-        let ends = |owner: Id| self.entities[id].pauses == Some(owner);
         let mut with_owners = vec![id];
         let mut owner = self.owner_of(id);
         while !with_owners.contains(&owner) {
@@ -67,6 +70,6 @@ impl Model {
             }
             owner = self.owner_of(owner);
         }
-        with_owners.into_iter().any(|it| pauses(it) && !ends(it))
+        with_owners.into_iter().any(stops)
     }
 }

@@ -347,7 +347,11 @@ impl Timer {
         match self.options().since {
             None => (reading.now.saturating_add(delay), delay),
             Some(since) => {
-                let deadline = reading.passed(Duration::from_nanos(since.saturating_add(delay)));
+                let mut first = since.saturating_add(delay);
+                if let (0, Some(interval), None) = (since, self.interval, self.interval_span()) {
+                    first = next_on_grid(first, interval, reading.shown_nanos(reading.now));
+                }
+                let deadline = reading.passed(Duration::from_nanos(first));
                 (deadline, deadline.saturating_sub(reading.now))
             }
         }
@@ -360,6 +364,13 @@ impl Timer {
             timer.change_rare(|rare| rare.random = Some(random));
         }
     }
+}
+
+/// Returns the first time from `now` on that is a number of intervals after `first`, or `first` itself if that is
+/// later.
+fn next_on_grid(first: u64, interval: NonZeroU64, now: u64) -> u64 {
+    let missed = now.saturating_sub(first).div_ceil(interval.get());
+    first.saturating_add(interval.get().saturating_mul(missed))
 }
 
 /// The components that arm a timer.

@@ -357,6 +357,11 @@ impl Timer {
 
     /// Sets the first deadline to `time` on the clock.
     ///
+    /// If the clock shows a later time when the timer is armed, the first deadline is the next one on its grid: the
+    /// first that is a number of intervals after `time`. So a timer for eight o'clock every day, armed at noon,
+    /// first fires tomorrow. With [random intervals](Self::every_between) there is no grid, and the timer fires
+    /// in the next run.
+    ///
     /// # Panics
     ///
     /// Panics if `time` is a negative, infinite or invalid number.
@@ -368,6 +373,7 @@ impl Timer {
     /// # use bevy_due::Timer;
     /// // At noon, and then every day.
     /// let daily = Timer::every(24.0 * 3600.0).first_at(Duration::from_secs(12 * 3600));
+    /// # assert_eq!(daily.delay(), Duration::from_secs(12 * 3600));
     /// ```
     #[must_use]
     #[track_caller]
@@ -489,7 +495,10 @@ impl Timer {
     /// Counts the first delay from `time` on the clock, instead of from arming.
     ///
     /// Use this for chains without drift. The next timer counts from the deadline that was just
-    /// reached, not from the frame in which it was handled.
+    /// reached, not from the frame in which it was handled. It may be due already.
+    ///
+    /// From a `time` of zero, the first delay is a time on the clock, as for [`at`](Self::at) and
+    /// [`first_at`](Self::first_at).
     ///
     /// # Panics
     ///

@@ -106,11 +106,18 @@ impl UpdateRosters {
         let entity = caller.get(member.entity)?;
         let owner =
             |it: EntityRef| contains(it, owned).then(|| it.get().map(|by: &OwnedBy| by.0))?;
-        let target = owner(entity).unwrap_or(member.entity);
+        let owned_by = owner(entity);
+        let is_paused =
+            contains(entity, self.marks.paused) || contains(entity, self.marks.paused_by);
+        if owned_by.is_none() && !is_paused {
+            // Most callbacks.
+            return Some(member.entity);
+        }
         let with_owners = with_owners(Some(entity), |it| Some(caller.get(owner(it?)?)));
         let runs_while_paused = self.marks.runs_while_paused;
         let runs_while_paused = runs_while_paused.iter().any(|&id| contains(entity, id));
-        (!stops(with_owners, runs_while_paused, has)).then_some(target)
+        let is_stopped = stops(with_owners, runs_while_paused, has);
+        (!is_stopped).then_some(owned_by.unwrap_or(member.entity))
     }
 }
 

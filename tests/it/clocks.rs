@@ -482,8 +482,10 @@ fn a_timer_rearmed_on_another_clock_during_its_last_firing_stays_armed() {
 fn deadlines_before_the_first_reading_of_a_clock_fire_late_and_in_order() {
     let mut app = app();
     let calendar = spawn_clock(&mut app, Clock::new().with_now(18 * HOUR));
-    let daily = Timer::every(24 * HOUR).first_at(12 * HOUR).on(calendar);
-    spawn(&mut app, "noon", daily);
+    let noon = Timer::every(24 * HOUR)
+        .first_after(9 * HOUR)
+        .since(3 * HOUR);
+    spawn(&mut app, "noon", noon.on(calendar));
     spawn(&mut app, "four", Timer::at(4 * HOUR).on(calendar));
     spawn(&mut app, "three", Timer::at(3 * HOUR).on(calendar));
     advance(&mut app, Duration::ZERO);
@@ -495,6 +497,40 @@ fn deadlines_before_the_first_reading_of_a_clock_fire_late_and_in_order() {
     assert_eq!(fired, missed, "should be in order, and on the grid");
     advance(&mut app, 18 * HOUR);
     assert_eq!(firings(&mut app)[0].deadline(), 36 * HOUR);
+}
+
+#[test]
+fn a_daily_timer_whose_hour_has_passed_first_fires_on_the_next_day() {
+    let mut app = app();
+    let calendar = spawn_clock(&mut app, Clock::new().with_now(80 * HOUR));
+    for (tag, hour) in [("seven", 7), ("eight", 8), ("nine", 9)] {
+        let daily = Timer::every(24 * HOUR).first_at(hour * HOUR);
+        spawn(&mut app, tag, daily.on(calendar));
+    }
+    advance(&mut app, Duration::ZERO);
+    let deadlines = |app: &mut App| {
+        let fired = firings(app);
+        fired.iter().map(TimerFired::deadline).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        deadlines(&mut app),
+        [80 * HOUR],
+        "it is eight on the fourth day"
+    );
+    advance(&mut app, 24 * HOUR);
+    assert_eq!(deadlines(&mut app), [81, 103, 104].map(|hour| hour * HOUR));
+
+    // A restart begins like the insertion.
+    let seven = spawn(
+        &mut app,
+        "again",
+        Timer::every(24 * HOUR).first_at(7 * HOUR).on(calendar),
+    );
+    app.world_mut()
+        .change_timer(seven, |timer| timer.restart())
+        .unwrap();
+    advance(&mut app, HOUR);
+    assert_eq!(deadlines(&mut app), [105 * HOUR], "nine");
 }
 
 #[test]

@@ -70,14 +70,23 @@ impl Model {
         self.entities[id].timer_on.filter(|_| kind == Kind::Timer)
     }
 
-    /// The first delay counts from the time on the clock, or from a time that the clock shows.
+    /// The first delay counts from the time on the clock, or from a time that the clock shows. From zero, the
+    /// first deadline is a time of the grid that has not passed.
     pub(super) fn first_deadline(&self, id: Id, kind: Kind, clock: Nth, delay: u64) -> (u64, u64) {
         let clock = self.clocks.live(clock);
         let spec = self.entities[id].timer.filter(|_| kind == Kind::Timer);
-        let Some(since) = spec.and_then(|spec| spec.since) else {
+        let Some((spec, since)) = spec.and_then(|spec| Some((spec, spec.since?))) else {
             return (clock.now.saturating_add(delay), delay);
         };
-        let shown = self.rules.nanos(since).saturating_add(delay);
+        let mut shown = self.rules.nanos(since).saturating_add(delay);
+        if since == 0 && spec.interval > 0 && spec.span == 0 {
+            let interval = self.rules.nanos(spec.interval);
+            let missed = clock
+                .shown(clock.now)
+                .saturating_sub(shown)
+                .div_ceil(interval);
+            shown = shown.saturating_add(missed.saturating_mul(interval));
+        }
         let deadline = shift(shown, -clock.offset);
         // The deadline may saturate.
         (deadline, deadline.saturating_sub(clock.now))

@@ -520,7 +520,7 @@ impl<T> TimerQueue<T> {
         // only be rebased once that list is exhausted.
         if let Some(wheel) = &mut self.wheel
             && wheel.is_ahead_of(self.now)
-            && self.near.is_run_exhausted()
+            && self.near.is_list_exhausted()
             && wheel.rebase_if_empty(&mut self.slots, self.now)
         {
             self.wheel_start = wheel.start();
@@ -567,7 +567,7 @@ impl<T> TimerQueue<T> {
         if in_heap {
             self.near.heap.remove(&mut self.slots, 0);
         } else {
-            self.near.advance_run(&self.slots);
+            self.near.advance_list(&self.slots);
         }
         self.attach(index, deadline);
     }

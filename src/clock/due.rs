@@ -65,7 +65,8 @@ impl ClockTable {
         is_changed
     }
 
-    pub(super) fn set_wakes_below(&mut self, key: ClockKey) {
+    /// Sets the wakes of a clock and of its descendants.
+    pub(super) fn set_wakes(&mut self, key: ClockKey) {
         self.set_wake(key);
         // A change of a built-in clock moves nothing on its own time line.
         if built_in_id(key).is_none() {

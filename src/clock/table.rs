@@ -390,7 +390,7 @@ impl ClockTable {
         };
         change(row);
         row.update_rate();
-        self.set_wakes_below(key);
+        self.set_wakes(key);
     }
 
     /// Advances a clock on its own, without its parent. Its descendants follow. For them, this is a
@@ -430,7 +430,7 @@ impl ClockTable {
         for child in children.into_iter().flatten() {
             self.settle(child);
             self.rows.set_driver(child, Driver::Missing);
-            self.set_wakes_below(child);
+            self.set_wakes(child);
         }
         self.wakes.clear(key);
         self.changes.note();
@@ -475,7 +475,7 @@ impl ClockTable {
             }
         }
         self.changes.note();
-        self.set_wakes_below(key);
+        self.set_wakes(key);
     }
 
     /// Tells a clock and its descendants that another built-in clock drives them.

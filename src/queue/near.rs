@@ -22,7 +22,7 @@ pub(crate) struct First {
 /// bucket.
 ///
 /// Sorting a whole bucket is cheaper than pushing and popping each of its items. The heap and the
-/// run hold about one frame's worth of timers each, and stay in the cache.
+/// list hold about one frame's worth of timers each, and stay in the cache.
 ///
 /// An item of the list is stale once its timer is cancelled or re-armed. Its slot shows this: the
 /// slot is vacant, or it has another deadline or another place.
@@ -59,14 +59,14 @@ impl Near {
 
     /// Returns `true` if all items of the list have been popped.
     #[inline]
-    pub(super) fn is_run_exhausted(&self) -> bool {
+    pub(super) fn is_list_exhausted(&self) -> bool {
         self.popped == self.sorted.len()
     }
 
     /// Replaces the list with a bucket that starts at `start`. The previous list must be exhausted.
     ///
     /// Sorts the bucket if it has `unsorted_bits`, which is the exponent of its width.
-    pub(super) fn load_run<T>(
+    pub(super) fn load_list<T>(
         &mut self,
         slots: &Slots<T>,
         start: u64,
@@ -74,7 +74,7 @@ impl Near {
         fill: impl FnOnce(&mut Vec<Item>),
     ) {
         debug_assert!(
-            self.is_run_exhausted(),
+            self.is_list_exhausted(),
             "{} items of the list have not been popped",
             self.sorted.len() - self.popped
         );
@@ -116,7 +116,7 @@ impl Near {
 
     /// Pops the first item of the list.
     #[inline]
-    pub(super) fn advance_run<T>(&mut self, slots: &Slots<T>) {
+    pub(super) fn advance_list<T>(&mut self, slots: &Slots<T>) {
         self.popped += 1;
         if self.stale > 0 {
             self.skip_stale(slots);
@@ -132,7 +132,7 @@ impl Near {
     /// Returns `true` if the last batch of prefetched slots is used up.
     #[inline]
     pub(super) fn is_prefetch_due(&self) -> bool {
-        self.popped >= self.prefetched && !self.is_run_exhausted()
+        self.popped >= self.prefetched && !self.is_list_exhausted()
     }
 
     /// Prefetches the slots of the next items of the list.

@@ -42,7 +42,7 @@ pub(super) enum Place {
     Idle,
     /// The timer is at this position of the heap.
     Heap(u32),
-    /// The timer is at this address in a bucket of the wheel. Once its bucket is the run of the
+    /// The timer is at this address in a bucket of the wheel. Once its bucket is the sorted list of the
     /// near timers, the address is meaningless.
     Bucket(u32),
 }

@@ -434,8 +434,8 @@ impl Wheel {
         let (buckets, bucket) = (&mut self.buckets, ring.bucket(number));
         let len = buckets.len(bucket);
         let width_bits = (!buckets.is_sorted(bucket)).then_some(ring.shift);
-        near.load_run(slots, number << ring.shift, width_bits, |run| {
-            buckets.drain(bucket, run);
+        near.load_list(slots, number << ring.shift, width_bits, |list| {
+            buckets.drain(bucket, list);
         });
         self.len -= len as usize;
         self.touched += u64::from(len);

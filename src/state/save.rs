@@ -253,14 +253,11 @@ impl SavedTimers {
             ClockId::Own(clock) if still.contains(&clock) => 0,
             clock => passed(clock),
         };
-        let paused = self.paused();
+        let marks = self.pause_marks();
         let owners = self.owners();
         for saved in &mut self.0.entities {
             let with_owners = with_owners(saved.entity, |it| owners.get(&it).copied());
-            let runs_while_paused = |it: &_| matches!(it, Part::RunsWhilePaused | Part::Pauses(_));
-            let runs_while_paused = saved.has(runs_while_paused);
-            let has = |it, mark| paused.contains(&(it, mark));
-            if stops(with_owners, runs_while_paused, has) {
+            if stops(with_owners, |it, mark| marks.contains(&(it, mark))) {
                 continue;
             }
             for part in &mut saved.parts {
@@ -308,16 +305,25 @@ impl SavedTimers {
         owners.collect()
     }
 
-    /// Returns what pauses the entities.
-    fn paused(&self) -> HashSet<(Entity, PauseMark)> {
-        let parts = self.0.entities.iter();
-        let parts = parts.flat_map(|saved| saved.parts.iter().map(|part| (saved.entity, part)));
-        let paused = parts.filter_map(|(entity, part)| match part {
-            Part::Paused => Some((entity, PauseMark::Paused)),
-            Part::Disabled => Some((entity, PauseMark::Disabled)),
-            Part::Pauses(Pauses(target)) => Some((*target, PauseMark::PausedBy)),
-            _ => None,
-        });
-        paused.collect()
+    /// Returns what decides which entities are paused.
+    fn pause_marks(&self) -> HashSet<(Entity, PauseMark)> {
+        let mut marks = HashSet::default();
+        for saved in &self.0.entities {
+            for part in &saved.parts {
+                match part {
+                    Part::Paused => _ = marks.insert((saved.entity, PauseMark::Paused)),
+                    Part::Disabled => _ = marks.insert((saved.entity, PauseMark::Disabled)),
+                    Part::RunsWhilePaused => {
+                        marks.insert((saved.entity, PauseMark::RunsWhilePaused));
+                    }
+                    Part::Pauses(Pauses(target)) => {
+                        marks.insert((saved.entity, PauseMark::RunsWhilePaused));
+                        marks.insert((*target, PauseMark::PausedBy));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        marks
     }
 }

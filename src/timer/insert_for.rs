@@ -28,8 +28,8 @@ use crate::{
     pause::{Paused, RunsWhilePaused, clock_around, pause_for},
 };
 
-/// Returns the command that inserts a component on an entity, and removes it after `time` on the
-/// entity's clock. Bevy notes the caller as the place that inserts it.
+/// Returns the command that inserts a component on an entity, and removes it after `time` on the clock
+/// around the entity. Bevy notes the caller as the place that inserts it.
 ///
 /// If the component already has an end, the later one counts. Without an end, it stays.
 #[track_caller]

@@ -250,45 +250,45 @@ pub(super) fn clock_around(world: &World, entity: EntityRef) -> OnClock {
     OnClock(parent.filter(|_| clock == own).unwrap_or(clock))
 }
 
-/// A component that pauses an entity.
+/// What decides whether an entity is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PauseMark {
     Paused,
     PausedBy,
     Disabled,
+    /// [`RunsWhilePaused`] or [`Pauses`].
+    RunsWhilePaused,
 }
 
 /// The rule of a pause: it stops everything on its entity and on what this one owns, at any depth, except
 /// for what [runs while it is paused](RunsWhilePaused).
 ///
-/// `has` says which marks an entity has.
+/// The entity comes first, and then its owners. `has` says which marks each of them has.
 #[inline]
 pub(crate) fn stops<E: Copy>(
-    with_owners: impl Iterator<Item = E>,
-    runs_while_paused: bool,
+    mut with_owners: impl Iterator<Item = E>,
     has: impl Fn(E, PauseMark) -> bool,
 ) -> bool {
-    with_owners.enumerate().any(|(nth, it)| {
-        let is_its_own = nth == 0 || !runs_while_paused;
-        has(it, PauseMark::Disabled)
-            || is_its_own && has(it, PauseMark::Paused)
-            || !runs_while_paused && has(it, PauseMark::PausedBy)
-    })
+    let Some(entity) = with_owners.next() else {
+        return false;
+    };
+    let runs_while_paused = has(entity, PauseMark::RunsWhilePaused);
+    let stops = |it| {
+        let is_paused = || has(it, PauseMark::Paused) || has(it, PauseMark::PausedBy);
+        has(it, PauseMark::Disabled) || !runs_while_paused && is_paused()
+    };
+    has(entity, PauseMark::Paused) || stops(entity) || with_owners.any(stops)
 }
 
 /// Returns `true` if an entity or one of its owners pauses the timer and the callback on the entity.
 pub(crate) fn is_paused(world: &World, entity: EntityRef) -> bool {
     let owner = |entity: EntityRef| world.get_entity(entity.get::<OwnedBy>()?.0).ok();
-    let runs_while_paused = entity.contains::<RunsWhilePaused>() || entity.contains::<Pauses>();
-    stops(
-        with_owners(entity, owner),
-        runs_while_paused,
-        |it, mark| match mark {
-            PauseMark::Paused => it.contains::<Paused>(),
-            PauseMark::PausedBy => it.contains::<PausedBy>(),
-            PauseMark::Disabled => it.contains::<Disabled>(),
-        },
-    )
+    stops(with_owners(entity, owner), |it, mark| match mark {
+        PauseMark::Paused => it.contains::<Paused>(),
+        PauseMark::PausedBy => it.contains::<PausedBy>(),
+        PauseMark::Disabled => it.contains::<Disabled>(),
+        PauseMark::RunsWhilePaused => it.contains::<RunsWhilePaused>() || it.contains::<Pauses>(),
+    })
 }
 
 /// Halts the timers of an entity when it is paused, disabled or in transit.

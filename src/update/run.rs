@@ -5,7 +5,7 @@ use bevy_time::{Time, Virtual};
 
 use super::{
     UpdateContext,
-    rosters::{FIRST, Marks, Member, UpdateRosters},
+    rosters::{FIRST, Member, UpdateRosters},
 };
 #[cfg(feature = "worlds")]
 use crate::clock::ClockId;
@@ -96,28 +96,28 @@ impl UpdateRosters {
     fn target(&self, member: &Member, caller: &EntityCaller) -> Option<Entity> {
         // By identifiers that are known, which is faster than by type.
         let contains = |it: EntityRef, id| it.archetype().contains(id);
-        let Marks { owned, .. } = self.marks;
+        let marks = &self.marks;
         // The caller leaves out disabled entities.
         let has = |it: Option<EntityRef>, mark| match mark {
-            PauseMark::Paused => it.is_some_and(|it| contains(it, self.marks.paused)),
-            PauseMark::PausedBy => it.is_some_and(|it| contains(it, self.marks.paused_by)),
+            PauseMark::Paused => it.is_some_and(|it| contains(it, marks.paused)),
+            PauseMark::PausedBy => it.is_some_and(|it| contains(it, marks.paused_by)),
             PauseMark::Disabled => it.is_none(),
+            PauseMark::RunsWhilePaused => it.is_some_and(|it| {
+                let mut ids = marks.runs_while_paused.iter();
+                ids.any(|&id| contains(it, id))
+            }),
         };
         let entity = caller.get(member.entity)?;
         let owner =
-            |it: EntityRef| contains(it, owned).then(|| it.get().map(|by: &OwnedBy| by.0))?;
+            |it: EntityRef| contains(it, marks.owned).then(|| it.get().map(|by: &OwnedBy| by.0))?;
         let owned_by = owner(entity);
-        let is_paused =
-            contains(entity, self.marks.paused) || contains(entity, self.marks.paused_by);
-        if owned_by.is_none() && !is_paused {
+        let is_marked = contains(entity, marks.paused) || contains(entity, marks.paused_by);
+        if owned_by.is_none() && !is_marked {
             // Most callbacks.
             return Some(member.entity);
         }
         let with_owners = with_owners(Some(entity), |it| Some(caller.get(owner(it?)?)));
-        let runs_while_paused = self.marks.runs_while_paused;
-        let runs_while_paused = runs_while_paused.iter().any(|&id| contains(entity, id));
-        let is_stopped = stops(with_owners, runs_while_paused, has);
-        (!is_stopped).then_some(owned_by.unwrap_or(member.entity))
+        (!stops(with_owners, has)).then_some(owned_by.unwrap_or(member.entity))
     }
 }
 

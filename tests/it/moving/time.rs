@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use bevy_due::{
-    Clock, ClockId, MissedTicks, OnClock, Paused, Timer, TimerAction, TimerFired, timer::Keyed,
+    Clock, ClockId, MissedTicks, OnClock, Paused, Timer, TimerAction, TimerFired,
+    timer::{Keyed, RunsWhilePaused},
 };
 
 use super::*;
@@ -374,4 +375,23 @@ fn the_end_of_a_keyed_pause_comes_nearer_on_the_way() {
     assert!(town.world().get::<bevy_due::PausedBy>(here).is_none());
     advance_ms(&mut town, 50);
     assert_eq!(firings(&mut town).len(), 2, "the stun and the timer");
+}
+
+/// On the way, time passes for a shield, but not for the cast of the same stunned hero.
+#[test]
+fn what_runs_while_paused_comes_nearer_on_the_way_of_a_paused_entity() {
+    let (mut forest, mut town) = (zone(), zone());
+    let mut hero = forest.world_mut().spawn((ears(), Paused));
+    hero.set_timer("shield", (Timer::after(ms(1000)), RunsWhilePaused))
+        .set_timer("cast", Timer::after(ms(1000)));
+    let hero = hero.id();
+    advance_ms(&mut forest, 0);
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 900);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    let left = town.world_mut().with_timers(|timers| {
+        ["shield", "cast"].map(|key| timers.keyed(here, key).expect("it moved").remaining)
+    });
+    assert_eq!(left, [ms(100), ms(1000)]);
 }

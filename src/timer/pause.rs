@@ -1,5 +1,5 @@
 //! Pauses: the components that stop the timers and callbacks of an entity, the rule, and what a pause does
-//! to armed timers.
+//! to armed timers. A move to another world halts them in the same way.
 
 use alloc::vec::Vec;
 

@@ -94,9 +94,22 @@ impl UpdateRosters {
     /// Returns the entity that the callback of a member belongs to, unless it is paused.
     #[inline]
     fn target(&self, member: &Member, caller: &EntityCaller) -> Option<Entity> {
+        let entity = caller.get(member.entity)?;
         // By identifiers that are known, which is faster than by type.
-        let contains = |it: EntityRef, id| it.archetype().contains(id);
+        let marks = [self.marks.owned, self.marks.paused, self.marks.paused_by];
+        let is_marked = marks.iter().any(|&id| entity.archetype().contains(id));
+        match is_marked {
+            // Most callbacks.
+            false => Some(member.entity),
+            true => self.marked_target(entity, caller),
+        }
+    }
+
+    /// Returns the target of a callback that may be paused or belong to an owner.
+    #[inline(never)]
+    fn marked_target(&self, entity: EntityRef, caller: &EntityCaller) -> Option<Entity> {
         let marks = &self.marks;
+        let contains = |it: EntityRef, id| it.archetype().contains(id);
         // The caller leaves out disabled entities.
         let has = |it: Option<EntityRef>, mark| match mark {
             PauseMark::Paused => it.is_some_and(|it| contains(it, marks.paused)),
@@ -107,17 +120,10 @@ impl UpdateRosters {
                 ids.any(|&id| contains(it, id))
             }),
         };
-        let entity = caller.get(member.entity)?;
         let owner =
             |it: EntityRef| contains(it, marks.owned).then(|| it.get().map(|by: &OwnedBy| by.0))?;
-        let owned_by = owner(entity);
-        let is_marked = contains(entity, marks.paused) || contains(entity, marks.paused_by);
-        if owned_by.is_none() && !is_marked {
-            // Most callbacks.
-            return Some(member.entity);
-        }
         let with_owners = with_owners(Some(entity), |it| Some(caller.get(owner(it?)?)));
-        (!stops(with_owners, has)).then_some(owned_by.unwrap_or(member.entity))
+        (!stops(with_owners, has)).then_some(owner(entity).unwrap_or(entity.id()))
     }
 }
 

@@ -34,13 +34,14 @@ pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub use params::{Clocks, ClocksMut, OnClock};
 pub(crate) use params::{
-    add_missing_clock, clock_of, clock_on, find_clock, is_game_stopped, is_running, read_running,
+    add_missing_clock, clock_besides, clock_of, clock_on, find_clock, is_game_stopped, is_running,
+    read_running,
 };
 #[cfg(feature = "serialize")]
 pub(crate) use read::take_settings;
 pub(crate) use read::{
-    EditedClocks, ReadClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
-    read_fixed_clocks, read_frame_clocks, take_changes, warn,
+    EditedClocks, ReadClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock, read_clocks,
+    take_changes, warn,
 };
 use row::Row;
 pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
@@ -55,10 +56,13 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 /// A time line with its own speed and pause, driven by a parent clock.
 ///
 /// Spawn one, then put timers on it. Use [`Timer::on`](crate::Timer::on) for a single timer, or
-/// [`OnClock`] for everything on an entity. Timers on the clock's own entity use that clock by
-/// default, if it is there in the first run after they are inserted. A clock that comes later does not
-/// move them: spawn a unit that may be slowed together with its clock. Setting the speed or pausing is
-/// a single write, no matter how many timers are on the clock.
+/// [`OnClock`] for everything on an entity. The timers and callbacks on the clock's own entity, and those that the
+/// entity [owns](crate::OwnedBy), use that clock by default. A clock that comes later moves them: a timer keeps its
+/// remaining time. What chose a clock itself stays on that one. Setting the speed or pausing is a single write, no
+/// matter how many timers are on the clock.
+///
+/// To slow a unit, spawn a [`SpeedModifier`]: a unit without a clock gets one. On an entity with
+/// [`OnClock`], a clock created with [`new`](Self::new) is driven by the clock that `OnClock` names.
 ///
 /// A clock starts at zero. The clocks are read once per frame, in [`First`](bevy_app::First) after
 /// Bevy's time systems, and once per fixed step in [`FixedMain`](bevy_app::FixedMain), before its

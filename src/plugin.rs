@@ -9,8 +9,8 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        Cadence, ClockTable, ReadClocks, SpeedModifiers, add_clock, bevy_time, on_disable_clock,
-        on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
+        Cadence, ClockTable, EditedClocks, ReadClocks, SpeedModifiers, add_clock, bevy_time,
+        on_disable_clock, on_enable_clock, on_modify_speed, on_restore_speed, read_clocks,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, add_time_out_handler, deliver_messages,
@@ -22,11 +22,13 @@ use crate::{
     rollback::forget_dropped_snapshots,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
-        TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_timer, check_component,
-        check_handler, limit_backlog, on_pause, on_remove_clock, on_resume, on_run_while_paused,
-        run_timers, show_statuses, take_key,
+        TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_modified_clocks, add_timer,
+        check_component, check_handler, limit_backlog, move_timers_to_clock, on_pause,
+        on_remove_clock, on_resume, on_run_while_paused, run_timers, show_statuses, take_key,
     },
-    update::{UpdateRosters, UpdateState, begin_updates, enroll, run_updates},
+    update::{
+        UpdateRosters, UpdateState, begin_updates, enroll, move_updates_to_clock, run_updates,
+    },
 };
 
 /// Runs the [`Timer`](crate::Timer)s, [`UpdateComponent`](crate::UpdateComponent)s and
@@ -51,8 +53,8 @@ use crate::{
 /// # Promises
 ///
 /// 1. **Order.** All timers due on a clock in a run fire by (deadline, sequence). Equal deadlines
-///    fire in the order in which the timers were armed. The repeats of different timers interleave
-///    as they would have in real time. A timer keeps its sequence through all repeats and through a
+///    fire in the order in which the timers were armed, and then end the lifetimes of the same deadline. The
+///    repeats of different timers interleave as they would have in real time. A timer keeps its sequence through all repeats and through a
 ///    pause; re-arming and rescheduling give it a new one. The clocks run one after the other:
 ///    real, virtual, frames, then your own by age. Clocks that are loaded together keep their order.
 ///    The fixed clock has its own schedule.
@@ -311,6 +313,8 @@ fn add_observers(world: &mut World) {
     add(world, on_modify_speed);
     add(world, on_restore_speed);
     add(world, on_remove_clock);
+    add(world, move_timers_to_clock);
+    add(world, move_updates_to_clock);
     add(world, on_pause);
     add(world, on_run_while_paused);
     add(world, on_resume);
@@ -359,6 +363,16 @@ fn register_types(app: &mut App) {
     #[cfg(feature = "serialize")]
     app.register_type::<crate::save::Finished>()
         .register_type::<crate::timer::SavedWorld>();
+}
+
+fn read_frame_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
+    add_modified_clocks(world);
+    read_clocks(world, Cadence::Frame, edited)
+}
+
+fn read_fixed_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
+    add_modified_clocks(world);
+    read_clocks(world, Cadence::FixedStep, edited)
 }
 
 fn run_frame_timers(world: &mut World, fire: &mut FireParams, shown: &mut Shown) -> Result {

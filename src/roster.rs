@@ -25,16 +25,25 @@ impl<T> Roster<T> {
 
     /// Removes and returns the member with this number, if there is one.
     pub(crate) fn leave(&mut self, number: u64) -> Option<T> {
-        let place = self
-            .places
-            .binary_search_by_key(&number, |&(number, _)| number);
-        let member = self.places[place.ok()?].1.take();
+        let member = self.place_mut(number)?.take();
         self.gaps += usize::from(member.is_some());
         if 2 * self.gaps > self.places.len() {
             self.places.retain(|(_, member)| member.is_some());
             self.gaps = 0;
         }
         member
+    }
+
+    /// Returns the member with this number, to change it.
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        self.place_mut(number)?.as_mut()
+    }
+
+    fn place_mut(&mut self, number: u64) -> Option<&mut Option<T>> {
+        let place = self
+            .places
+            .binary_search_by_key(&number, |&(number, _)| number);
+        Some(&mut self.places[place.ok()?].1)
     }
 
     /// Returns the member at a place that [`add`](Self::add) has returned, with its number. When the

@@ -19,6 +19,7 @@ mod fast_forward;
 mod insert_for;
 mod key;
 mod keyed;
+mod late_clock;
 pub(crate) mod owner;
 pub(crate) mod pause;
 #[cfg_attr(
@@ -85,6 +86,7 @@ pub(crate) use insert_for::{check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
 pub(crate) use keyed::{KeyTable, insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
+pub(crate) use late_clock::{add_modified_clocks, move_timers_to_clock};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};
 pub(crate) use pause::{on_pause, on_resume, on_run_while_paused};

@@ -16,7 +16,10 @@ use crate::{
     clock::ClockId,
     seat::Seat,
 };
-pub(crate) use rosters::{UpdateRosters, begin_updates, enroll, pause_updates_from};
+pub(crate) use rosters::{
+    UpdateRosters, begin_updates, enroll, leave_later_clocks, move_updates_to_clock,
+    pause_updates_from,
+};
 #[cfg(feature = "worlds")]
 pub(crate) use run::has_callbacks;
 pub(crate) use run::{UpdateState, run_updates};

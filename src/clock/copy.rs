@@ -14,7 +14,7 @@ use super::{
     id::ClockId,
     params::component,
     read::is_written,
-    row::{ClockKey, Row},
+    row::{Age, ClockKey, Row},
     table::{Changes, ClockTable},
 };
 
@@ -78,8 +78,10 @@ pub(crate) fn is_changed(world: &World) -> bool {
             .any(|(key, row)| component(world, key).is_some_and(|clock| clock.is_edited(row)))
 }
 
-/// Puts all clocks of a world back. The components of the copied clocks are there.
-pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: ClocksCopy) {
+/// Puts all clocks of a world back, and returns the age from which on clocks are later ones. The components of
+/// the copied clocks are there.
+pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: ClocksCopy) -> Age {
+    let first_later = copy.table.rows.next_age;
     let before = core::mem::replace(table, copy.table);
     for (entity, (copied, is_written)) in copy.own {
         // The next reading looks at those that differ, and at those that it had not looked at yet.
@@ -100,6 +102,7 @@ pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: C
     // All conditions of the world are known, and any of them may hold a clock.
     table.conditions = before.conditions;
     table.conditions.fill(true);
+    first_later
 }
 
 /// The clocks that something other than the time has changed, the clocks that have come or gone, and

@@ -46,7 +46,7 @@ pub(super) struct Load {
     clocks: Vec<(Order, Age, ClockKey)>,
     /// The clocks whose parents have not arrived yet.
     pub(super) waiting: Vec<(ClockKey, Age)>,
-    /// The entities with modifiers of a clock that has not arrived yet.
+    /// The entities with modifiers whose clock has not arrived yet.
     pub(super) modified: Vec<Entity>,
 }
 
@@ -54,6 +54,12 @@ impl Load {
     /// Returns `true` if no clock was loaded, and none waits for its parent.
     pub(super) fn is_idle(&self) -> bool {
         self.clocks.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Returns `true` if the clock of this key was loaded since the last reading.
+    pub(super) fn is_loaded(&self, key: ClockKey) -> bool {
+        let loaded = |&(order, _, at): &(Order, Age, ClockKey)| order != Order::MAX && at == key;
+        self.clocks.iter().any(loaded)
     }
 
     pub(super) fn add(&mut self, order: Option<Order>, (key, age): (ClockKey, Age)) {
@@ -68,6 +74,13 @@ impl ClockTable {
     #[cfg(feature = "worlds")]
     pub(crate) fn is_loading(&self) -> bool {
         !self.load.waiting.is_empty() || !self.load.modified.is_empty()
+    }
+
+    /// Takes the entities with modifiers whose clock has not arrived.
+    pub(crate) fn take_modified(&mut self) -> Vec<Entity> {
+        let mut modified = mem::take(&mut self.load.modified);
+        modified.retain(|&entity| self.key_of(entity).is_none());
+        modified
     }
 
     /// Brings the clocks of a load into the order of the saved world. They share the places that

@@ -1,5 +1,6 @@
 //! Factors on the speed of a clock.
 
+use alloc::borrow::Cow;
 use core::{ops::Deref, slice};
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
@@ -12,7 +13,7 @@ use super::{id::ClockError, table::ClockTable, time::Speed};
 /// Multiplies the speed of a [`Clock`](crate::Clock), as long as this component exists.
 ///
 /// Each modifier is a separate entity, so that effects can overlap: a slow field of 0.5 and a
-/// haste of 2.0 together leave the speed as it is. [`Clock::speed`](crate::Clock::speed) remains
+/// haste of 2.0 together leave the speed as it is. Of a [group](Self::in_group), only the strongest counts. [`Clock::speed`](crate::Clock::speed) remains
 /// the speed without modifiers. To change a factor, insert the component again. To end the effect,
 /// remove it or despawn its entity. The modifiers of a clock despawn with it. If a slow field
 /// [owns](crate::OwnedBy) its modifiers, they also despawn with the field.
@@ -21,14 +22,17 @@ use super::{id::ClockError, table::ClockTable, time::Speed};
 /// unless they choose [another one](crate::OnClock). A slow field therefore does not slow its own
 /// end.
 ///
-/// If the entity has no clock by the next run, Bevy's error handler gets a warning.
+/// If the entity has no clock at the next reading of the clocks, it gets one: a child of the clock that it is on,
+/// with the same time. Its timers move there with what remains of them. A unit therefore needs a clock only once
+/// something slows it.
 ///
 /// The built-in clocks have no modifiers. Use `Time::<Virtual>::set_relative_speed` for the game,
 /// or drive your clocks with a clock that you spawn.
 ///
 /// # Time complexity
 ///
-/// Adding or removing a modifier is *O*(*n*) in the number of modifiers of its clock.
+/// Adding or removing a modifier is *O*(*n*) in the number of modifiers of its clock, times the number of those in
+/// groups.
 ///
 /// # Examples
 ///
@@ -57,7 +61,7 @@ use super::{id::ClockError, table::ClockTable, time::Speed};
 /// assert_eq!(app.world().clock_now(enemy), Ok(Duration::from_millis(750)));
 /// ```
 #[doc(alias("slow", "haste", "buff"))]
-#[derive(Component, Clone, Copy, Debug, PartialEq)]
+#[derive(Component, Clone, Debug, PartialEq)]
 #[relationship(relationship_target = SpeedModifiers)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -79,6 +83,8 @@ pub struct SpeedModifier {
     #[relationship]
     clock: Entity,
     factor: Factor,
+    #[cfg_attr(feature = "serialize", serde(default))]
+    group: Option<Cow<'static, str>>,
 }
 
 /// A valid factor, by default one: `related!` creates the component from the entity alone.
@@ -135,7 +141,45 @@ impl SpeedModifier {
     /// Returns [`ClockError::InvalidSpeed`] if `factor` is negative, infinite or not a number.
     pub fn try_new(clock: Entity, factor: f64) -> Result<Self, ClockError> {
         let factor = Factor::try_from(factor)?;
-        Ok(Self { clock, factor })
+        Ok(Self {
+            clock,
+            factor,
+            group: None,
+        })
+    }
+
+    /// Puts the modifier into a group, of which only the strongest counts.
+    ///
+    /// The strongest is the one that changes the speed most: 0.25 is stronger than 0.5, 3.0 is stronger than 2.0,
+    /// and 0.25 is stronger than 3.0. When it ends, the next one counts. Modifiers of different groups multiply.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_app::prelude::*;
+    /// # use bevy_due::{Clocks, clock::SpeedModifier, prelude::*};
+    /// # use bevy_ecs::{prelude::*, system::RunSystemOnce};
+    /// # use bevy_time::TimePlugin;
+    /// # let mut app = App::new();
+    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// # let world = app.world_mut();
+    /// let enemy = world.spawn_empty().id();
+    /// world.spawn(SpeedModifier::new(enemy, 0.75).in_group("slow"));
+    /// let frost = world.spawn(SpeedModifier::new(enemy, 0.5).in_group("slow")).id();
+    /// # app.update();
+    /// # let world = app.world_mut();
+    /// # let speed = move |clocks: Clocks| clocks.speed(enemy);
+    /// # assert_eq!(world.run_system_once(speed).unwrap(), Ok(0.5));
+    /// world.despawn(frost);
+    /// # app.update();
+    /// # let world = app.world_mut();
+    /// # assert_eq!(world.run_system_once(speed).unwrap(), Ok(0.75));
+    /// ```
+    #[doc(alias = "strongest")]
+    #[must_use]
+    pub fn in_group(mut self, group: impl Into<Cow<'static, str>>) -> Self {
+        self.group = Some(group.into());
+        self
     }
 
     /// Returns the entity of the clock.
@@ -148,6 +192,17 @@ impl SpeedModifier {
     #[must_use]
     pub fn factor(&self) -> f64 {
         self.factor.0
+    }
+
+    /// Returns the [group](Self::in_group), if any.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
+    }
+
+    /// Returns how much the modifier changes the speed, in either direction.
+    fn strength(&self) -> f64 {
+        self.factor.0.max(1.0 / self.factor.0)
     }
 }
 
@@ -213,11 +268,21 @@ pub(crate) fn update_clock_later(world: &mut DeferredWorld, clock: Entity) {
     });
 }
 
-/// Returns the product of the modifiers of a clock, which is finite.
+/// Returns the product of the modifiers of a clock, of each group the strongest. It is finite.
 pub(super) fn factor(world: &World, clock: Entity) -> f64 {
     let modifiers = world.get::<SpeedModifiers>(clock).into_iter().flatten();
     let modifiers = modifiers.filter_map(|&entity| world.get::<SpeedModifier>(entity));
-    let factors = modifiers.map(SpeedModifier::factor);
+    let modifiers: SmallVec<[&SpeedModifier; 8]> = modifiers.collect();
+    let counts = |&(nth, modifier): &(usize, &&SpeedModifier)| {
+        let strength = modifier.strength();
+        let is_stronger = |(other_nth, other): (usize, &&SpeedModifier)| {
+            let by = other.strength();
+            other.group == modifier.group && (by > strength || by == strength && other_nth < nth)
+        };
+        modifier.group.is_none() || !modifiers.iter().enumerate().any(is_stronger)
+    };
+    let factors = modifiers.iter().enumerate().filter(counts);
+    let factors = factors.map(|(_, modifier)| modifier.factor());
     // Infinity times a factor or a speed of zero would be no number.
     factors.fold(1.0, |product, factor| (product * factor).min(f64::MAX))
 }

@@ -14,7 +14,7 @@ use super::{
     Clock,
     id::{ClockError, ClockId},
     modifier::SpeedModifier,
-    read::add_clock,
+    read::{add_clock, on_insert_on_clock},
     row::{Age, ClockKey, VIRTUAL},
     table::{ClockTable, FoundClock, Scope},
     time::Reading,
@@ -26,8 +26,11 @@ use super::{
 /// The clock is looked up in the first run after a timer is inserted, or when a callback is inserted.
 /// Changing or removing `OnClock` later does not move the timers and callbacks that are there. To
 /// move an armed timer, use [`TimerMut::set_clock`](crate::timer::TimerMut::set_clock). To slow down an
-/// entity later, give it its own clock from the start. An entity that carries a [`Clock`] needs no
-/// `OnClock`: it is on its own clock.
+/// entity later, spawn a [`SpeedModifier`].
+///
+/// An entity that carries a [`Clock`] is on its own clock, and `OnClock` names the parent of that one: if it is
+/// inserted later, it moves the clock there. With a clock that is inserted later, it counts for
+/// [`Clock::new`], which names no parent of its own.
 ///
 /// # Examples
 ///
@@ -56,6 +59,7 @@ use super::{
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[component(on_insert = on_insert_on_clock)]
 pub struct OnClock(#[entities] pub ClockId);
 
 impl OnClock {
@@ -122,6 +126,66 @@ impl Clocks<'_> {
     /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
     pub fn now(&self, clock: impl Into<ClockId>) -> Result<Duration, ClockError> {
         self.table.now(clock.into())
+    }
+
+    /// Returns the time that passed on a clock between the last two readings, for movement and animations.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{Clock, Clocks};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Position(f32);
+    ///
+    /// /// Walks two metres per second on the unit's clock.
+    /// fn walk(mut units: Query<(Entity, &mut Position), With<Clock>>, clocks: Clocks) -> Result {
+    ///     for (unit, mut position) in &mut units {
+    ///         position.0 += 2.0 * clocks.delta(unit)?.as_secs_f32();
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # bevy_ecs::schedule::Schedule::default().add_systems(walk);
+    /// ```
+    pub fn delta(&self, clock: impl Into<ClockId>) -> Result<Duration, ClockError> {
+        self.table.delta(clock.into())
+    }
+
+    /// Returns how many seconds pass on a clock per second of the `Time` of Bevy that drives it.
+    ///
+    /// This is the product of its [speed](Clock::speed), its [modifiers](crate::clock::SpeedModifier) and the
+    /// speeds of the clocks above it. It is zero if one of them stands still. Give it to an animation or a tween
+    /// that runs on Bevy's `Time`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_app::prelude::*;
+    /// # use bevy_due::{Clocks, clock::SpeedModifier, prelude::*};
+    /// # use bevy_ecs::{prelude::*, system::RunSystemOnce};
+    /// # use bevy_time::TimePlugin;
+    /// # let mut app = App::new();
+    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// # let world = app.world_mut();
+    /// let arena = world.spawn(Clock::new().with_speed(2.0)).id();
+    /// let unit = world.spawn(Clock::of(arena)).id();
+    /// world.spawn(SpeedModifier::new(unit, 0.25));
+    /// # app.update();
+    /// # app.world_mut().run_system_once(move |clocks: Clocks| {
+    /// assert_eq!(clocks.speed(unit), Ok(0.5));
+    /// # }).unwrap();
+    /// ```
+    pub fn speed(&self, clock: impl Into<ClockId>) -> Result<f64, ClockError> {
+        self.table.speed(clock.into())
     }
 
     /// Returns a copy of a clock with its settings as of the last reading. If you insert the copy
@@ -314,20 +378,38 @@ pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
 /// Chooses the clock of a timer or a callback.
 ///
 /// The order is: the clock that it chose itself, the clock of its entity, the clock of its owner,
-/// the game clock. A modifier of a clock is on the parent of that clock.
+/// the game clock. A clock on an entity comes before the one that `OnClock` names. A modifier of a clock is on
+/// the parent of that clock.
 pub(crate) fn clock_of(
     world: &World,
     entity: EntityRef,
     owner: Entity,
     chosen: Option<ClockId>,
 ) -> ClockId {
+    clock_besides(world, entity, owner, chosen, None)
+}
+
+/// Chooses the clock of a timer or a callback as if there were none on the entity `without`.
+pub(crate) fn clock_besides(
+    world: &World,
+    entity: EntityRef,
+    owner: Entity,
+    chosen: Option<ClockId>,
+    without: Option<Entity>,
+) -> ClockId {
     let table = world.get_resource::<ClockTable>();
-    let parent = |clock: Entity| table?.parent_of(clock);
+    let own = |entity: EntityRef| {
+        let has_clock = entity.contains::<Clock>() && without != Some(entity.id());
+        clock_on(entity.id(), entity.get(), has_clock)
+    };
     let clock_on = |entity: EntityRef| {
-        let has_clock = entity.contains::<Clock>();
-        let clock = clock_on(entity.id(), entity.get(), has_clock);
-        let modified = || parent(entity.get::<SpeedModifier>()?.clock());
-        clock.or_else(modified)
+        let modified = || {
+            let clock = entity.get::<SpeedModifier>()?.clock();
+            let parent = table?.parent_of(clock);
+            // A clock that comes at the next reading is on this one.
+            parent.or_else(|| own(world.get_entity(clock).ok()?))
+        };
+        own(entity).or_else(modified)
     };
     let clock = chosen.or_else(|| clock_on(entity));
     let clock_on_owner = || clock_on(world.get_entity(owner).ok()?);
@@ -336,6 +418,6 @@ pub(crate) fn clock_of(
 
 /// Returns the clock of everything on an entity, if the entity decides it.
 pub(crate) fn clock_on(entity: Entity, on: Option<&OnClock>, has_clock: bool) -> Option<ClockId> {
-    let itself = || has_clock.then_some(ClockId::Own(entity));
-    on.map(|on| on.0).or_else(itself)
+    let itself = has_clock.then_some(ClockId::Own(entity));
+    itself.or_else(|| on.map(|on| on.0))
 }

@@ -18,8 +18,8 @@ use super::{
     Clock, Jump, Settings,
     id::{ClockError, ClockId},
     load::SavedTime,
-    modifier::{SpeedModifiers, factor},
-    params::{component, with_component},
+    modifier::factor,
+    params::{OnClock, component, with_component},
     row::{BUILT_IN, Brakes, Cadence, ClockKey, Driver},
     table::ClockTable,
     time::{Speed, saturating_nanos},
@@ -35,17 +35,12 @@ pub(crate) type EditedClocks = SystemState<(
     Res<'static, ClockTable>,
 )>;
 
-/// Reads the clocks of frames.
-pub(crate) fn read_frame_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
-    read(world, Cadence::Frame, edited)
-}
-
-/// Reads the clocks of the fixed schedule.
-pub(crate) fn read_fixed_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
-    read(world, Cadence::FixedStep, edited)
-}
-
-fn read(world: &mut World, cadence: Cadence, edited: &mut EditedClocks) -> Result {
+/// Reads the clocks of a cadence.
+pub(crate) fn read_clocks(
+    world: &mut World,
+    cadence: Cadence,
+    edited: &mut EditedClocks,
+) -> Result {
     take_changes(world, edited)?;
     let mut times = [(0, 0); BUILT_IN.len()];
     for &root in cadence.roots() {
@@ -54,15 +49,6 @@ fn read(world: &mut World, cadence: Cadence, edited: &mut EditedClocks) -> Resul
     let mut table = world.resource_mut::<ClockTable>();
     table.end_load();
     table.advance(cadence, times);
-    let mut modified = mem::take(&mut table.load.modified);
-    modified.sort_unstable();
-    modified.dedup();
-    for clock in modified {
-        let table = world.resource::<ClockTable>();
-        if table.key_of(clock).is_none() && world.get::<SpeedModifiers>(clock).is_some() {
-            warn(&mut world.into(), ClockError::NoSuchClock(clock.into()));
-        }
-    }
     Ok(())
 }
 
@@ -263,6 +249,25 @@ pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: Ho
     add_clock(&mut world, entity);
 }
 
+/// Puts the clock of an entity on the clock that the entity is to be on, unless the two were loaded together.
+pub(super) fn on_insert_on_clock(
+    mut world: DeferredWorld,
+    HookContext { entity, .. }: HookContext,
+) {
+    let is_settled = |table: &ClockTable| {
+        let key = table.key_of(entity);
+        key.is_some_and(|key| !table.load.is_loaded(key))
+    };
+    if let Some(&OnClock(on)) = world.get::<OnClock>(entity)
+        && on != entity.into()
+        && world.get_resource().is_some_and(is_settled)
+        && let Some(mut clock) = world.get_mut::<Clock>(entity)
+        && clock.parent != on
+    {
+        clock.parent = on;
+    }
+}
+
 /// Removes a clock. Observers of `Remove<Clock>` run before this hook, and still find the clock.
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     let table = world.get_resource_mut::<ClockTable>();
@@ -289,11 +294,19 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
         disabled: world.get::<Disabled>(entity).is_some(),
         ..Brakes::default()
     };
+    let on = world.get::<OnClock>(entity).map(|on| on.0);
     let Some(mut clock) = world.get_mut::<Clock>(entity) else {
         return;
     };
     let clock = clock.bypass_change_detection();
     let start = clock.enter_world();
+    if let Some(on) = on
+        && clock.parent == ClockId::default()
+        && on != entity.into()
+        && start.order.is_none()
+    {
+        clock.parent = on;
+    }
     if is_there {
         return;
     }

@@ -202,6 +202,14 @@ impl Row {
         }
     }
 
+    /// Returns the speed with the speed modifiers, or zero while something else stops the clock.
+    pub(super) fn speed(&self) -> f64 {
+        match self.is_stopped() || self.driver == Driver::Missing {
+            true => 0.0,
+            false => self.settings.speed * self.brakes.factor,
+        }
+    }
+
     /// Returns `true` if the clock itself stands still.
     pub(super) fn is_stopped(&self) -> bool {
         self.rate == Speed::ZERO

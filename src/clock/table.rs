@@ -187,6 +187,11 @@ impl ClockTable {
         &self.changes
     }
 
+    /// Notes that a callback is in the wrong schedule.
+    pub(crate) fn note_moved(&mut self) {
+        self.has_moved = true;
+    }
+
     /// Returns `true` once if a clock has changed its cadence.
     pub(crate) fn take_moved(&mut self) -> bool {
         mem::take(&mut self.has_moved)
@@ -209,6 +214,21 @@ impl ClockTable {
     pub(crate) fn now(&self, clock: ClockId) -> Result<Duration, ClockError> {
         let (_, reading) = self.read(clock)?;
         Ok(reading.shown_now())
+    }
+
+    /// Returns the time that passed on a clock between the last two readings.
+    pub(crate) fn delta(&self, clock: ClockId) -> Result<Duration, ClockError> {
+        let (key, _) = self.find_row(clock)?;
+        let tick = self.tick(key).ok_or(ClockError::NoSuchClock(clock))?;
+        Ok(tick.delta)
+    }
+
+    /// Returns the speed of a clock times the speeds of those above it, or zero if something stops it.
+    pub(super) fn speed(&self, clock: ClockId) -> Result<f64, ClockError> {
+        let (key, _) = self.find_row(clock)?;
+        let rows = self.rows.lineage(key).into_iter();
+        let rows = rows.filter_map(|key| self.rows.get(key));
+        Ok(rows.map(Row::speed).product())
     }
 
     /// Returns the time on the game clock.
@@ -434,6 +454,8 @@ impl ClockTable {
         }
         self.wakes.clear(key);
         self.changes.note();
+        // If modifiers are left, the next reading adds another one.
+        self.load.modified.push(entity);
         Some(self.rows.remove(key)?.time)
     }
 

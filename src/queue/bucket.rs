@@ -20,11 +20,13 @@ impl Item {
 
     /// Returns a number that grows with the deadline and the sequence inside a bucket of the ring.
     ///
-    /// It has room for four billion sequences. Later ones are equal.
+    /// It has room for the top bit of a sequence and two billion values of the others. Later ones are equal.
     #[inline]
     pub(super) fn rank(self, sequence: u64) -> u64 {
+        const MAX: u64 = u32::MAX as u64 >> 1;
         let upper = self.0 & !u64::from(u32::MAX);
-        upper | sequence.min(u32::MAX.into())
+        let (top, others) = (sequence >> 63, sequence & u64::MAX >> 1);
+        upper | top << 31 | others.min(MAX)
     }
 
     /// Returns the lower half of the deadline.

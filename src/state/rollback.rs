@@ -91,10 +91,11 @@ use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*, world:
 use bevy_platform::sync::Arc;
 
 use crate::{
-    clock::{ClockTable, ClocksCopy, put_clocks_back},
+    clock::{Age, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, is_held},
-    timer::{KeyTable, QueuesMark, RunDepth, TimerQueues, forget_written},
+    timer::{KeyTable, QueuesMark, RunDepth, TimerQueues, add_modified_clocks, forget_written},
     transit::InTransit,
+    update::leave_later_clocks,
 };
 use changed::{changed_since, holders};
 use entities::{despawn, finished, name_requests, rename_clocks, respawn, spawned_since};
@@ -129,6 +130,7 @@ pub struct TimerSnapshot {
 fn snapshot_timers(world: &mut World) -> TimerSnapshot {
     check(world, "take a snapshot");
     world.flush();
+    add_modified_clocks(world);
     let clocks = ClocksCopy::of(world);
     match world.contains_resource::<Log>() {
         true => end_journals(world),
@@ -171,6 +173,7 @@ fn restore_timers(
     let states = &changes.states;
     let respawned = respawn(world, snapshot, (states, &mut names), entities);
     let new = spawned_since(world, snapshot, (states, &names));
+    let mut first_later = Age::MAX;
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
@@ -189,10 +192,11 @@ fn restore_timers(
                 if !names.is_empty() {
                     clocks.map_entities(&mut &names);
                 }
-                put_clocks_back(world, &mut table, clocks);
+                first_later = put_clocks_back(world, &mut table, clocks);
             });
         });
     });
+    leave_later_clocks(world, first_later);
     name_requests(world, &names);
     snapshot
         .mail

@@ -54,6 +54,9 @@ pub(super) struct SwapList {
     peak: RecentPeak,
 }
 
+/// The bit in the sequence of a lifetime: at equal deadlines, lifetimes end after all timers have fired.
+pub(super) const LIFETIME: u64 = 1 << 63;
+
 impl Arming {
     pub(super) fn new(modifiers: Modifiers, seed: u64) -> Self {
         Self {
@@ -67,9 +70,12 @@ impl Arming {
     }
 
     #[inline]
-    pub(super) fn next_sequence(&mut self) -> u64 {
+    pub(super) fn next_sequence(&mut self, kind: Kind) -> u64 {
         self.next_sequence += 1;
-        self.next_sequence
+        match kind {
+            Kind::Timer => self.next_sequence,
+            Kind::Lifetime => self.next_sequence | LIFETIME,
+        }
     }
 }
 
@@ -371,19 +377,21 @@ fn put_in_saved_order(world: &World, queues: &mut TimerQueues, listed: &mut [Pla
         let timer = queue.timers.get(key)?;
         let new = Some(timer).filter(|timer| timer.is(Mark::Unsettled))?;
         let order = new.kind().get(world, new.entity)?.loaded()?.order();
-        Some((order, queue.timers.sequence(key)?, clock, key))
+        let order = (new.kind(), order, queue.timers.sequence(key)?);
+        Some((order, clock, key))
     });
     let mut loaded: Vec<_> = loaded.collect();
-    let mut sequences: Vec<u64> = loaded.iter().map(|&(_, sequence, ..)| sequence).collect();
+    let sequences = loaded.iter().map(|&((.., sequence), ..)| sequence);
+    let mut sequences: Vec<u64> = sequences.collect();
     sequences.sort_unstable();
-    loaded.sort_by_key(|&(order, sequence, ..)| (order, sequence));
-    for ((.., clock, key), sequence) in loaded.into_iter().zip(sequences) {
+    loaded.sort_by_key(|&(order, ..)| order);
+    for ((_, clock, key), sequence) in loaded.into_iter().zip(sequences) {
         queues.note((clock, key));
         if let Some(queue) = queues.get_mut(clock) {
             queue.timers.set_sequence(key, sequence);
         }
     }
-    listed.sort_by_cached_key(|&(clock, key)| queues.get(clock)?.timers.sequence(key));
+    listed.sort_by_cached_key(|&(clock, key)| queues.get(clock)?.armed_as(key));
 }
 
 /// Settles the clocks of new timers.

@@ -13,7 +13,7 @@ use super::{
     cancel::take_out,
     end::{Ended, end_recorded, end_unarmed},
     keyed::find_keyed,
-    queued::{ArmedTimer, resumed},
+    queued::ArmedTimer,
 };
 use crate::{
     clock::{Cadence, ClockError, ClockId, ClockTable, FoundClock, Reading, saturating_nanos},
@@ -256,13 +256,11 @@ impl<'w> TimerMut<'w> {
         let clock = clock.into();
         let table = self.world.resource::<ClockTable>();
         let (FoundClock { key: to, .. }, there) = table.read(clock)?;
-        let Some((deadline, wait)) = self.deadline_and_wait().filter(|_| to != self.place.0) else {
+        if to == self.place.0 {
             return Ok(());
-        };
-        self.with_armed(|armed| armed.change_rare(|rare| rare.wait = Some(wait)));
-        let deadline = resumed(deadline, self.reading.now, there.now);
+        }
         let mut queues = self.world.resource_mut::<TimerQueues>();
-        if let Some(place) = queues.move_to(self.place, to, deadline, there.now) {
+        if let Some(place) = queues.carry(self.place, self.reading, (to, there)) {
             (self.place, self.reading) = (place, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
                 timer.seat.move_to(Some(place));

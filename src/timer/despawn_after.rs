@@ -16,7 +16,8 @@ use super::{IntoDuration, Timer, arm, cancel};
 /// the component again to start over, or remove it to let the entity live. If the clock is gone, the
 /// component is removed.
 ///
-/// The end of a lifetime keeps its place among the firings of the clock. No event is triggered, and
+/// The end of a lifetime keeps its place among the firings of the clock: after all timers with the same deadline,
+/// so a timer on the entity fires its last tick. No event is triggered, and
 /// no message is written.
 ///
 /// # Examples

@@ -306,7 +306,7 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
     let queue = queues.and_then(|queues| queues.get(clock_key));
     let timers = queue.into_iter().flat_map(|queue| {
         let timers = queue.timers.iter();
-        timers.map(|(key, _, timer)| (queue.timers.sequence(key), key, timer.clone()))
+        timers.map(|(key, _, timer)| (queue.armed_as(key), key, timer.clone()))
     });
     let mut timers: Vec<_> = timers.collect();
     // The order in the queue depends on its past, which a loaded world does not share.

@@ -259,7 +259,7 @@ pub(crate) fn with_owners<E: Copy + PartialEq>(
 }
 
 /// Returns the entities that belong to an entity.
-pub(super) fn owned_by(world: &World, owner: Entity) -> Vec<Entity> {
+pub(crate) fn owned_by(world: &World, owner: Entity) -> Vec<Entity> {
     let owned = world.get::<Owned>(owner);
     owned.into_iter().flat_map(Owned::iter).collect()
 }

@@ -10,12 +10,12 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
     Kind, RunStats, Timer,
-    arm::Arming,
+    arm::{Arming, LIFETIME},
     budget::Deferred,
     cancelled::Cancellations,
     end::EndedTimers,
     place::{NO_CLOCK, Place},
-    queued::{ArmedTimer, Mark},
+    queued::{ArmedTimer, Mark, resumed},
     saving::Written,
     setting::{Halt, Modifiers},
     undo::{TimerJournal, note_new},
@@ -23,7 +23,7 @@ use super::{
 #[cfg(feature = "worlds")]
 use crate::clock::{ClockId, is_changed, is_running};
 use crate::{
-    clock::{Cadence, ChangedClocks, ClockKey, ClockTable, Scope},
+    clock::{Cadence, ChangedClocks, ClockKey, ClockTable, Reading, Scope},
     queue::{Key, NEVER, TimerQueue},
 };
 
@@ -140,7 +140,7 @@ impl TimerQueues {
     #[inline]
     pub(super) fn add(&mut self, clock: ClockKey, deadline: u64, mut timer: ArmedTimer) -> Place {
         timer.set(Mark::Listed, true);
-        let sequence = self.arming.next_sequence();
+        let sequence = self.arming.next_sequence(timer.kind());
         let place = self.insert(clock, sequence, deadline, timer);
         self.list(place);
         place
@@ -240,7 +240,10 @@ impl TimerQueues {
 
     /// Moves the deadline of a timer, and gives it a new place among equal ones.
     pub(super) fn reschedule(&mut self, place: Place, (deadline, wait): (u64, u64), now: u64) {
-        let sequence = self.arming.next_sequence();
+        let Some(kind) = self.timer(place).map(ArmedTimer::kind) else {
+            return;
+        };
+        let sequence = self.arming.next_sequence(kind);
         let Some(timer) = self.timer_mut(place) else {
             return;
         };
@@ -273,17 +276,17 @@ impl TimerQueues {
         }
     }
 
-    /// Moves a timer to another clock, where it has this deadline and a new place among equal ones. A pause
-    /// starts over at `now`.
-    pub(super) fn move_to(
+    /// Moves a timer to another clock, where it keeps its remaining time, and has a new place among equal
+    /// deadlines. A pause starts over.
+    pub(super) fn carry(
         &mut self,
         from: Place,
-        to: ClockKey,
-        deadline: u64,
-        now: u64,
+        here: Reading,
+        (to, there): (ClockKey, Reading),
     ) -> Option<Place> {
-        let timer = self.take_to_move(from, now)?;
-        Some(self.add(to, deadline, timer))
+        let deadline = self.get(from.0)?.deadline(from.1, here.now)?;
+        let timer = self.take_to_move(from, there.now)?;
+        Some(self.add(to, resumed(deadline, here.now, there.now), timer))
     }
 
     /// Moves a timer that is on the list to another clock, where it keeps its place among equal
@@ -476,6 +479,12 @@ impl ClockQueue {
     /// Returns the number of timers, without lifetimes.
     pub(super) fn count(&self) -> usize {
         self.timers.len() - self.lifetimes
+    }
+
+    /// Returns the place of a timer among all timers and lifetimes, in the order in which they were armed.
+    pub(super) fn armed_as(&self, key: Key) -> Option<u64> {
+        let sequence = self.timers.sequence(key)?;
+        Some(sequence & !LIFETIME)
     }
 
     /// Lets a timer that was on the list wait for its deadline, unless it is halted.

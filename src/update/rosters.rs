@@ -1,15 +1,19 @@
 //! The update components of a world, kept in the order of their calls.
 
 use alloc::{collections::BTreeMap, vec::Vec};
+use core::iter;
 
 use bevy_ecs::{component::ComponentId, lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_platform::sync::Arc;
 
 use super::{Callback, UpdateComponent};
 use crate::{
-    clock::{Age, Cadence, Clock, ClockError, ClockKey, ClockTable, find_clock, warn},
+    clock::{
+        Age, Cadence, Clock, ClockError, ClockId, ClockKey, ClockTable, add_missing_clock,
+        clock_of, find_clock, warn,
+    },
     missing_plugin::warn_without_plugin,
-    owner::{OwnedBy, owner_of},
+    owner::{OwnedBy, owned_by, owner_of},
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     roster::Roster,
 };
@@ -168,6 +172,56 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
         age: clock.age,
     };
     join(&mut world, clock.cadence, priority, member);
+}
+
+/// Moves the callbacks that are on the clock of an entity by default to a new clock there.
+pub(crate) fn move_updates_to_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
+    let clock = added.entity;
+    let owned = owned_by(&world, clock).into_iter();
+    for entity in iter::once(clock).chain(owned) {
+        follow_default(&mut world, entity, |found| found == clock.into());
+    }
+}
+
+/// Moves the callbacks on clocks that did not exist at a snapshot to the clocks that they are on by default.
+pub(crate) fn leave_later_clocks(world: &mut World, first_later: Age) {
+    let Some(rosters) = world.get_resource::<UpdateRosters>() else {
+        return;
+    };
+    let members = rosters.rosters.iter().flat_map(BTreeMap::values);
+    let members = members.flat_map(|roster| roster.members(0..u64::MAX));
+    let later = members.filter(|(_, member)| member.age >= first_later);
+    for entity in later.map(|(_, member)| member.entity).collect::<Vec<_>>() {
+        follow_default(&mut world.into(), entity, |_| true);
+    }
+}
+
+/// Moves the callback of an entity to the clock that it is on by default, if that `is_right`. A callback that
+/// chose its clock stays there.
+fn follow_default(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    is_right: impl FnOnce(ClockId) -> bool,
+) -> Option<()> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let update = entity_ref.get::<UpdateComponent>()?;
+    let (cadence, number) = update.seat.get().filter(|_| update.clock.is_none())?;
+    let priority = update.priority;
+    let clock = clock_of(world, entity_ref, owner_of(entity_ref), None);
+    if !is_right(clock) {
+        return None;
+    }
+    add_missing_clock(world, clock);
+    let mut table = world.get_resource_mut::<ClockTable>()?;
+    let found = table.find(clock).ok()?;
+    if found.cadence as u32 != cadence {
+        table.note_moved();
+    }
+    let mut rosters = world.get_resource_mut::<UpdateRosters>()?;
+    let roster = rosters.rosters[cadence as usize].get_mut(&priority)?;
+    let member = roster.get_mut(number)?;
+    (member.clock, member.age) = (found.key, found.age);
+    Some(())
 }
 
 /// Adds a member behind all others of its priority. It takes part from the next run on.

@@ -134,16 +134,16 @@ fn an_effect_does_not_slow_its_own_end() {
     let mut app = app();
     let half = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
     let own = app.world_mut().spawn(Clock::of(half)).id();
-    let slow = SpeedModifier::new(own, 0.25);
+    let slow = || SpeedModifier::new(own, 0.25);
     let world = app.world_mut();
     let effects = [
-        world.spawn((slow, DespawnAfter::new(ms(20)))).id(),
+        world.spawn((slow(), DespawnAfter::new(ms(20)))).id(),
         world
-            .spawn((slow, Timer::after(ms(20)), TimerAction::despawn()))
+            .spawn((slow(), Timer::after(ms(20)), TimerAction::despawn()))
             .id(),
         world
             .spawn((
-                slow,
+                slow(),
                 related!(Owned[(Timer::after(ms(20)), TimerAction::despawn_owner())]),
             ))
             .id(),

@@ -1,3 +1,4 @@
 //! What designers of games expect: the obvious code is right.
 
+mod clocks;
 mod effects;

@@ -8,7 +8,6 @@ use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{
     ArmedTimers, Clocks, ClocksMut, Timer,
-    clock::SpeedModifier,
     message::{Delivery, MessageCommandsExt},
     prelude::*,
 };
@@ -216,25 +215,4 @@ fn an_unknown_handler_from_before_the_plugin_is_reported() {
     app.update();
     let reports = reports();
     assert!(reports[0].1.contains("\"unheard of\""), "{reports:?}");
-}
-
-#[test]
-fn a_speed_modifier_of_an_entity_without_a_clock_is_reported_once() {
-    let mut app = error_app();
-    let late = app.world_mut().spawn_empty().id();
-    let plain = app.world_mut().spawn_empty().id();
-    for clock in [late, plain] {
-        app.world_mut().spawn(SpeedModifier::new(clock, 0.5));
-        app.world_mut().spawn(SpeedModifier::new(clock, 0.5));
-    }
-    app.world_mut().entity_mut(late).insert(Clock::new());
-    reports();
-    for _ in 0..3 {
-        advance_ms(&mut app, 10);
-    }
-    let reports = reports();
-    assert_eq!(reports.len(), 1, "{reports:?}");
-    assert_eq!(reports[0].0, Severity::Warning);
-    let text = &reports[0].1;
-    assert!(text.contains(&plain.to_string()), "{text}");
 }

@@ -160,8 +160,9 @@ fn any_clock_op() -> BoxedStrategy<Op> {
         2 => (any_owner(), any_at()).prop_map(|(slot, parent)| Op::SetParent(slot, parent)),
         1 => (any_at(), any_span()).prop_map(|(at, shown)| Op::SetNow(at, shown)),
         2 => (any_at(), any_span()).prop_map(|(at, by)| Op::Advance(at, by)),
-        2 => (any_pair(), any_ratio())
-            .prop_map(|((slot, clock), factor)| Op::Modify(slot, Some((clock, factor)))),
+        2 => (any_pair(), any_ratio(), weighted(0.5, 0..2_usize)).prop_map(
+            |((slot, clock), factor, group)| Op::Modify(slot, Some((clock, factor, group)))
+        ),
         1 => any_slot().prop_map(|slot| Op::Modify(slot, None)),
         1 => (any_owner(), any_mostly(true)).prop_map(|(slot, is)| Op::Hold(slot, is)),
         2 => any_mostly(true).prop_map(Op::Condition),

@@ -51,6 +51,8 @@ pub(crate) struct Model {
     /// The last entity in each slot.
     slots: [Option<Id>; SLOTS],
     clocks: Clocks,
+    /// The entities with modifiers but no clock, until the next reading.
+    modified: Vec<Id>,
     /// The last timer that took each key of each owner.
     keys: Vec<((Id, usize), Id)>,
     /// The timers and lifetimes that are pending, armed or paused, in the order of insertion.
@@ -111,6 +113,7 @@ impl Model {
             entities: Vec::new(),
             slots: [None; SLOTS],
             clocks: Clocks::new(),
+            modified: Vec::new(),
             keys: Vec::new(),
             timers: Vec::new(),
             inserted: 0,

@@ -93,7 +93,7 @@ mod tests {
             Act(7, Some(Named)),
             Belong(7, Some(0)),
             Clock(1, Virtual, Third),
-            Modify(3, Some((1, Double))),
+            Modify(3, Some((1, Double, None))),
             Update(4, -1, Some(Frames)),
             Follow(5, Topics(31)),
             Send(InTurn, Word),

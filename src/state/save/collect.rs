@@ -27,6 +27,7 @@ use crate::{
 pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     world.flush();
     Inbox::move_to_mailbag(world);
+    timer::add_modified_clocks(world);
     take_settings(world);
     timer::order_loaded(world);
     let mut mail = MailData::default();
@@ -93,6 +94,7 @@ pub(crate) fn save_entities(
     entities: &[Entity],
 ) -> Vec<Result<SavedTimers, SaveError>> {
     world.flush();
+    timer::add_modified_clocks(world);
     take_settings(world);
     timer::order_loaded(world);
     let kinds = PartKinds::of(world);

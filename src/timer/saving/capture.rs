@@ -85,7 +85,7 @@ impl<'w> Capture<'w> {
     ) -> Option<TimerState> {
         let queue = self.queues.get(clock)?;
         let timer = queue.timers.get(key)?;
-        let sequence = queue.timers.sequence(key)?;
+        let sequence = queue.armed_as(key)?;
         // A component that arrived later may have put a new timer on another clock.
         if timer.is(Mark::Unsettled) {
             let setting = Setting::of(self.world, entity, kind)?;

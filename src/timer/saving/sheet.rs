@@ -26,7 +26,7 @@ use crate::{
 #[cfg(feature = "serialize")]
 use crate::{
     clock::{ClockTable, write_clocks},
-    timer::{DespawnAfter, Kind, Timer, order_loaded},
+    timer::{DespawnAfter, Kind, Timer, add_modified_clocks, order_loaded},
 };
 
 /// Writes the states of all timers of a world, so that their components can be serialized.
@@ -34,6 +34,7 @@ use crate::{
 pub(crate) fn write_timer_states(world: &mut World) {
     world.flush();
     forget_written(world);
+    add_modified_clocks(world);
     // Clocks that take settings over have changed, so they come first.
     write_clocks(world);
     order_loaded(world);

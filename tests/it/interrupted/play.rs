@@ -228,6 +228,10 @@ fn apply(world: &mut World, party: usize, (slot, act): &Op) -> Option<()> {
         Act::ChangeClock(change) => change_clock(world, id.into(), party, change),
         Act::Modify(clock, factor) => {
             let clock = ensure(world, party, lower(clock)?);
+            // The clock that a modifier brings along shows the time of the world.
+            if !world.entity(clock).contains::<Clock>() {
+                world.entity_mut(clock).insert(Clock::new());
+            }
             let modifier = SpeedModifier::new(clock, *factor);
             world.entity_mut(id).insert(modifier);
         }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use bevy_app::App;
 use bevy_due::{
     Clock, ClockId, DespawnAfter, PausedBy, Timer, TimerCancelled, clock::SpeedModifier,
-    prelude::*, save::SaveWorldExt,
+    prelude::*, save::SaveWorldExt, timer::TimerMut,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
@@ -154,8 +154,10 @@ fn a_loaded_timer_that_is_cancelled_at_once_names_its_clock() {
         .spawn(Timer::after(Duration::from_secs(1)))
         .id();
     before.update();
-    // The timer stays on the game clock.
-    before.world_mut().entity_mut(hero).insert(Clock::new());
+    let mut unit = before.world_mut().entity_mut(hero);
+    unit.insert(Clock::new());
+    let stays = |timer: &mut TimerMut| timer.set_clock(ClockId::Virtual).expect("it exists");
+    unit.change_own_timer(stays);
     before.update();
     let (mut after, names) = loaded(&mut before);
     let note = |cancelled: On<TimerCancelled>, mut clocks: ResMut<Clocks>| {

@@ -180,9 +180,13 @@ impl Player<'_> {
                 let by = self.shared.rules.span(by);
                 self.with_clock(at, |clock| clock.advance_by(by));
             }
-            Op::Modify(slot, Some((clock, factor))) => {
+            Op::Modify(slot, Some((clock, factor, group))) => {
                 if let Some(clock) = self.at(clock) {
                     let modifier = SpeedModifier::new(clock, factor.get());
+                    let modifier = match group {
+                        Some(group) => modifier.in_group(KEYS[group]),
+                        None => modifier,
+                    };
                     self.change(slot, |entity| _ = entity.insert(modifier));
                 }
             }

@@ -1,6 +1,6 @@
 //! The operations.
 
-use super::{Model, clock::Component, mail::Role};
+use super::{Model, clock::Component, mail::Role, timers::Kind};
 use crate::{
     entry::{Entry, Id, NOWHERE, Named},
     op::{At, Op, Ratio, Slot},
@@ -98,7 +98,7 @@ impl Model {
             }
             Op::On(slot, at) => {
                 let on = at.map(|at| self.named(at));
-                self.on(slot, |model, id| model.entities[id].on = on);
+                self.on(slot, |model, id| model.set_on(id, on));
             }
             Op::Update(slot, priority, on) => {
                 let id = self.ensure(slot);
@@ -138,11 +138,11 @@ impl Model {
                 });
             }
             Op::Modify(slot, modified) => self.on(slot, |model, id| {
-                let modified = modified.map(|(slot, factor)| (model.at(slot), factor));
-                match modified {
+                let at = |(slot, factor, group)| Some((model.at(slot)?, factor, group));
+                match modified.map(at) {
                     None => model.set_modifier(id, None),
-                    Some((None, _)) => {}
-                    Some((Some(clock), factor)) => model.set_modifier(id, Some((clock, factor))),
+                    Some(None) => {}
+                    Some(modifies) => model.set_modifier(id, modifies),
                 }
             }),
             Op::Hold(slot, is_held) => {
@@ -205,39 +205,96 @@ impl Model {
     /// A clock that is inserted over another brings its settings, and keeps the time.
     fn insert_clock(&mut self, slot: Slot, parent: At, speed: Ratio) {
         let id = self.ensure(slot);
-        let parent = self.named(parent);
+        // A clock on the game clock is on the clock of its entity.
+        let parent = match (self.named(parent), self.entities[id].on) {
+            (Named::Virtual, Some(on)) if on != Named::Own(id) => on,
+            (parent, _) => parent,
+        };
         if let Some(nth) = self.clocks.find(Named::Own(id)) {
             let clock = &mut self.clocks.all[nth];
             clock.component = Component::new(parent, speed.get());
             return;
         }
+        self.add_clock(id, parent, speed.get());
+    }
+
+    /// The timers and the callback that are on the clock of the entity by default move to the new one.
+    fn add_clock(&mut self, id: Id, parent: Named, speed: f64) {
         let factor = self.factor(id);
         let is_disabled = self.entities[id].is_disabled;
-        self.clocks
-            .add(id, parent, (speed.get(), factor, is_disabled));
+        self.clocks.add(id, parent, (speed, factor, is_disabled));
+        let owned = self.entities[id].owned.clone();
+        for of in [id].into_iter().chain(owned) {
+            for kind in [Kind::Timer, Kind::Lifetime] {
+                self.follow_new_clock(of, kind, id);
+            }
+            self.move_update_to_default(of, |found| found == Named::Own(id));
+        }
+    }
+
+    /// At a reading, an entity with modifiers gets a clock, which shows the time of its parent.
+    pub(super) fn add_modified_clocks(&mut self) {
+        for id in core::mem::take(&mut self.modified) {
+            let is_modified = self.exists(id) && !self.entities[id].modifiers.is_empty();
+            if is_modified && self.clocks.find(Named::Own(id)).is_none() {
+                let parent = self.clock_of(id, None);
+                let now = self.clocks.find(parent).map_or(0, |nth| {
+                    let clock = &self.clocks.all[nth];
+                    clock.shown(clock.now)
+                });
+                self.add_clock(id, parent, 1.0);
+                if let Some(clock) = self.clocks.all.last_mut() {
+                    clock.set_now(now);
+                }
+            }
+        }
+    }
+
+    /// A clock on an entity moves with it.
+    fn set_on(&mut self, id: Id, on: Option<Named>) {
+        self.entities[id].on = on;
+        if let Some(on) = on.filter(|&on| on != Named::Own(id))
+            && let Some(nth) = self.clocks.find(Named::Own(id))
+        {
+            self.clocks.all[nth].component.parent = on;
+        }
     }
 
     fn factor(&self, clock: Id) -> f64 {
         let modifiers = self.entities[clock].modifiers.iter();
-        let factors = modifiers.filter_map(|&id| self.entities[id].modifies);
-        factors.map(|(_, factor)| factor.get()).product()
+        let modifiers = modifiers.filter_map(|&id| self.entities[id].modifies);
+        let modifiers: Vec<_> = modifiers.map(|(_, it, group)| (it.get(), group)).collect();
+        let strength = |factor: f64| factor.max(1.0 / factor);
+        let mut product = 1.0;
+        for (nth, &(factor, group)) in modifiers.iter().enumerate() {
+            let beats = |&(at, &(other, of)): &(usize, &(f64, Option<usize>))| {
+                let (by, own) = (strength(other), strength(factor));
+                of == group && (by > own || by == own && at < nth)
+            };
+            if group.is_none() || !modifiers.iter().enumerate().any(|it| beats(&it)) {
+                product *= factor;
+            }
+        }
+        product
     }
 
-    /// The factors of all modifiers of a clock multiply its speed.
-    pub(super) fn set_modifier(&mut self, id: Id, modifies: Option<(Id, Ratio)>) {
+    /// The factors of all modifiers of a clock multiply its speed. Of a group, only the strongest counts, and of
+    /// equal ones the first.
+    pub(super) fn set_modifier(&mut self, id: Id, modifies: Option<(Id, Ratio, Option<usize>)>) {
         let before = self.entities[id].modifies.take();
-        if let Some((clock, _)) = before {
+        if let Some((clock, ..)) = before {
             self.entities[clock].modifiers.retain(|&it| it != id);
         }
         self.entities[id].modifies = modifies;
-        if let Some((clock, _)) = modifies {
+        if let Some((clock, ..)) = modifies {
             self.entities[clock].modifiers.push(id);
         }
         let changed = [before, modifies].into_iter().flatten();
-        for (clock, _) in changed {
+        for (clock, ..) in changed {
             let factor = self.factor(clock);
-            if let Some(nth) = self.clocks.find(Named::Own(clock)) {
-                self.clocks.all[nth].factor = factor;
+            match self.clocks.find(Named::Own(clock)) {
+                Some(nth) => self.clocks.all[nth].factor = factor,
+                None => self.modified.push(clock),
             }
         }
     }

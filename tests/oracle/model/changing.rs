@@ -3,10 +3,11 @@
 use super::{
     Model,
     clock::shift,
+    clocks::Nth,
     timers::{Kind, Timer, times},
 };
 use crate::{
-    entry::Id,
+    entry::{Id, Named},
     op::{At, Change},
 };
 
@@ -94,9 +95,32 @@ impl Model {
         let Some(to) = self.find_clock(to) else {
             return false;
         };
-        if self.timers[at].clock == Some(to) {
-            return true;
+        if self.timers[at].clock != Some(to) {
+            self.carry(at, to, now);
         }
+        true
+    }
+
+    /// A timer that is on the clock of an entity by default moves to a new clock there.
+    pub(super) fn follow_new_clock(&mut self, id: Id, kind: Kind, entity: Id) {
+        let Some(at) = self.find_timer(id, kind) else {
+            return;
+        };
+        let chosen = self.chosen(id, kind);
+        let to = self.clock_of(id, chosen);
+        let before = self.clock_besides(id, chosen, Some(entity));
+        let before = self.clocks.find(before);
+        if !self.timers[at].is_pending()
+            && to == Named::Own(entity)
+            && self.timers[at].clock == before
+            && let Some((from, to)) = before.zip(self.clocks.find(to))
+        {
+            let now = self.clocks.live(from).now;
+            self.carry(at, to, now);
+        }
+    }
+
+    fn carry(&mut self, at: usize, to: Nth, now: u64) {
         let there = self.clocks.live(to).now;
         self.inserted += 1;
         let timer = &mut self.timers[at];
@@ -104,10 +128,11 @@ impl Model {
         timer.paused_at = timer.paused_at.map(|_| there);
         timer.clock = Some(to);
         timer.seat = self.inserted;
-        self.entities[timer.entity].seat = Some(timer.seat);
+        if timer.kind == Kind::Timer {
+            self.entities[timer.entity].seat = Some(timer.seat);
+        }
         let wait = timer.wait;
         self.move_to(at, deadline, wait);
-        true
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Entity {
     pub(super) pauses: Option<Id>,
     pub(super) paused_by: Vec<Id>,
     pub(super) on: Option<Named>,
-    pub(super) modifies: Option<(Id, Ratio)>,
+    pub(super) modifies: Option<(Id, Ratio, Option<usize>)>,
     pub(super) modifiers: Vec<Id>,
     /// Whether its clock runs only under the condition.
     pub(super) is_held: bool,

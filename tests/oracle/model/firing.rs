@@ -111,7 +111,7 @@ impl Model {
                 && timer.turn.is_none()
                 && timer.paused_at.is_none()
                 && timer.deadline <= now;
-            (is_due && timer.deadline != NEVER).then_some((timer.deadline, timer.sequence, at))
+            (is_due && timer.deadline != NEVER).then_some((timer.rank(), at))
         });
         due.min().map(|(.., at)| at)
     }
@@ -247,6 +247,7 @@ impl Model {
             }
         }
         self.clocks.remove(clock);
+        self.modified.push(id);
         let lost = armed.into_iter();
         lost.map(|(timer, kind, _)| (timer, kind)).collect()
     }

@@ -36,6 +36,7 @@ impl Model {
     }
 
     fn timers_and_updates(&mut self, is_fixed: bool) {
+        self.add_modified_clocks();
         self.clocks.read_all(is_fixed);
         self.follow_clocks();
         self.let_updates_join(is_fixed);

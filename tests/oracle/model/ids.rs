@@ -38,7 +38,7 @@ impl Entity {
     /// Replaces the numbers of other entities.
     pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
         let ids = self.owner.iter_mut().chain(&mut self.pauses);
-        let modified = self.modifies.as_mut().map(|(clock, _)| clock);
+        let modified = self.modifies.as_mut().map(|(clock, ..)| clock);
         let lists = [&mut self.owned, &mut self.paused_by, &mut self.modifiers];
         for id in ids.chain(modified).chain(lists.into_iter().flatten()) {
             *id = name(*id);

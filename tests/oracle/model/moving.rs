@@ -30,6 +30,7 @@ impl Model {
             self.log.push(Entry::Refused);
             return;
         }
+        self.add_modified_clocks();
         self.clocks.take_settings();
         let then = self.clone();
         let names = self.load(&then, &moved);

@@ -33,6 +33,7 @@ impl Model {
         };
         self.rollback = Rollback::default();
         (self.stats, self.unwritten) = (new.stats, Vec::new());
+        self.add_modified_clocks();
         self.clocks.take_settings();
         let mut timers = self.timers.clone();
         timers.iter_mut().for_each(|timer| self.save_new(timer));

@@ -19,6 +19,7 @@ impl Model {
     pub(super) fn revive(&mut self, slot: Slot) {
         let Some(root) = self.at(slot) else { return };
         let saved = self.dependents(root);
+        self.add_modified_clocks();
         self.clocks.take_settings();
         let then = self.clone();
         self.despawn(root);
@@ -137,7 +138,7 @@ impl Model {
         {
             self.set_pauses(id, target);
         }
-        if let Some((clock, _)) = self.entities[id].modifies {
+        if let Some((clock, ..)) = self.entities[id].modifies {
             let factor = self.entities[id].modifies;
             let modifiers = &mut self.entities[clock].modifiers;
             if !modifiers.contains(&id) {

@@ -47,6 +47,7 @@ impl Model {
         if self.moving().is_some() {
             return;
         }
+        self.add_modified_clocks();
         let rollback = core::mem::take(&mut self.rollback);
         let copy = self.clone();
         self.rollback = rollback;
@@ -121,6 +122,7 @@ impl Model {
                 ..then.entities[id].clone()
             };
         }
+        let first_later = then.clocks.all.len();
         // A later clock is no clock of the snapshot.
         let later = self.clocks.all.split_off(then.clocks.all.len());
         self.clocks = then.clocks;
@@ -140,6 +142,8 @@ impl Model {
         (self.frames, self.waits) = (then.frames, then.waits);
         (self.overstep, self.stats) = (then.overstep, then.stats);
         self.is_game_paused = then.is_game_paused;
+        self.modified = then.modified;
+        self.leave_later_clocks(first_later);
     }
 
     fn alive(&self) -> impl Iterator<Item = Id> {

@@ -28,24 +28,39 @@ impl Model {
     /// The clock is the chosen one, or else the clock of the entity, or else the clock of its owner,
     /// or else the game clock.
     pub(super) fn clock_of(&self, id: Id, chosen: Option<Named>) -> Named {
-        let clock = chosen.or_else(|| self.clock_on(id));
-        let clock = clock.or_else(|| self.clock_on(self.owner_of(id)));
+        self.clock_besides(id, chosen, None)
+    }
+
+    /// The clock as if there were none on the entity `without`.
+    pub(super) fn clock_besides(
+        &self,
+        id: Id,
+        chosen: Option<Named>,
+        without: Option<Id>,
+    ) -> Named {
+        let clock = chosen.or_else(|| self.clock_on(id, without));
+        let clock = clock.or_else(|| self.clock_on(self.owner_of(id), without));
         clock.unwrap_or(Named::Virtual)
     }
 
-    /// The clock of an entity is the one that it names, or else its own. A modifier is on the parent
-    /// of the clock that it modifies.
-    fn clock_on(&self, id: Id) -> Option<Named> {
+    /// The clock of an entity is its own, or else the one that it names. A modifier is on the parent
+    /// of the clock that it modifies, or on the clock that will be the parent.
+    fn clock_on(&self, id: Id, without: Option<Id>) -> Option<Named> {
         let entity = self.entities.get(id).filter(|entity| entity.exists)?;
-        let own = || {
+        let own = |id: Id| {
             let own = Named::Own(id);
-            self.clocks.find(own).map(|_| own)
+            let own = self.clocks.find(own).map(|_| own);
+            let on = || self.entities.get(id).and_then(|entity| entity.on);
+            own.filter(|_| without != Some(id)).or_else(on)
         };
         let modified = || {
-            let nth = self.clocks.find(Named::Own(entity.modifies?.0))?;
-            Some(self.clocks.all[nth].parent)
+            let clock = entity.modifies?.0;
+            match self.clocks.find(Named::Own(clock)) {
+                Some(nth) => Some(self.clocks.all[nth].parent),
+                None => own(clock),
+            }
         };
-        entity.on.or_else(own).or_else(modified)
+        own(id).or_else(modified)
     }
 
     /// An entity is paused by itself or by an owner, at any depth.
@@ -61,6 +76,11 @@ impl Model {
                 entity.exists && (entity.is_disabled || is_paused)
             })
         };
+        self.with_owners(id).into_iter().any(stops)
+    }
+
+    /// Returns an entity, its owner, the owner of that, and so on.
+    pub(super) fn with_owners(&self, id: Id) -> Vec<Id> {
         let mut with_owners = vec![id];
         let mut owner = self.owner_of(id);
         while !with_owners.contains(&owner) {
@@ -70,6 +90,6 @@ impl Model {
             }
             owner = self.owner_of(owner);
         }
-        with_owners.into_iter().any(stops)
+        with_owners
     }
 }

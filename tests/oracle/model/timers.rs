@@ -47,7 +47,7 @@ pub(super) struct Timer {
     pub(super) burst: (u64, u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Timer,
     Lifetime,
@@ -70,6 +70,11 @@ pub(super) enum Done {
 }
 
 impl Timer {
+    /// Of equal deadlines, those of timers come before those of lifetimes.
+    pub(super) fn rank(&self) -> (u64, Kind, u64) {
+        (self.deadline, self.kind, self.sequence)
+    }
+
     pub(super) fn is_pending(&self) -> bool {
         self.state == State::Pending
     }

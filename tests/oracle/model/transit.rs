@@ -31,6 +31,7 @@ impl Model {
             self.log.push(Entry::Refused);
             return;
         }
+        self.add_modified_clocks();
         self.clocks.take_settings();
         self.drop_mail_to(&members);
         for &id in &members {

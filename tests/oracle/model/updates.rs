@@ -2,7 +2,7 @@
 
 use super::{Flow, Handler, Model, clocks::Nth};
 use crate::{
-    entry::{Call, Entry, Id},
+    entry::{Call, Entry, Id, Named},
     op::At,
 };
 
@@ -23,6 +23,7 @@ struct Member {
     position: Position,
     clock: Nth,
     is_fixed: bool,
+    has_chosen: bool,
 }
 
 /// A place in the order of calls: the priority, then the number.
@@ -47,7 +48,31 @@ impl Model {
                 position: (priority, number),
                 clock,
                 is_fixed: self.clocks.all[clock].is_fixed,
+                has_chosen: on.is_some(),
             });
+        }
+    }
+
+    /// A callback that chose no clock moves to the one that it is on by default, if that is right.
+    pub(super) fn move_update_to_default(&mut self, id: Id, is_right: impl Fn(Named) -> bool) {
+        let name = self.clock_of(id, None);
+        let clock = self.clocks.find(name);
+        for member in &mut self.updates.members {
+            if let Some(clock) = clock.filter(|_| is_right(name))
+                && member.entity == id
+                && !member.has_chosen
+            {
+                member.clock = clock;
+            }
+        }
+    }
+
+    /// After a rollback, callbacks leave the clocks that did not exist at the snapshot.
+    pub(super) fn leave_later_clocks(&mut self, first_later: Nth) {
+        let members = self.updates.members.iter();
+        let later = members.filter(|member| member.clock >= first_later);
+        for id in later.map(|member| member.entity).collect::<Vec<_>>() {
+            self.move_update_to_default(id, |_| true);
         }
     }
 
@@ -104,12 +129,13 @@ impl Model {
         members.min_by_key(|member| member.position).copied()
     }
 
-    /// A callback is called on its owner, unless it is paused or in transit, or its clock stands
-    /// still.
+    /// A callback is called on its owner, unless it is paused, or it or an owner is in transit, or its clock
+    /// stands still.
     fn call(&mut self, member: Member) -> Flow {
         let Member { entity, clock, .. } = member;
         let target = self.owner_of(entity);
-        let waits = self.is_paused(entity) || self.is_in_transit(entity);
+        let is_in_transit = |&id: &Id| self.entities.get(id).is_some_and(|it| it.transit.is_some());
+        let waits = self.is_paused(entity) || self.with_owners(entity).iter().any(is_in_transit);
         if waits || !self.clocks.may_fire(clock, None) {
             return Ok(());
         }

@@ -1,0 +1,77 @@
+//! Clocks that come to an entity later than its timers.
+
+use core::iter;
+
+use bevy_ecs::{prelude::*, world::DeferredWorld};
+
+use super::{Kind, TimerQueues, queued::Mark};
+use crate::{
+    clock::{
+        Clock, ClockId, ClockTable, SpeedModifiers, add_missing_clock, clock_besides, clock_of,
+    },
+    owner::{owned_by, owner_of},
+};
+
+/// Gives each entity with speed modifiers a clock, unless it has one. It shows the time of the clock that the
+/// entity is on, which drives it.
+pub(crate) fn add_modified_clocks(world: &mut World) {
+    let table = world.get_resource_mut::<ClockTable>();
+    let modified = table.map(|mut table| table.take_modified());
+    for entity in modified.into_iter().flatten() {
+        if let Ok(entity) = world.get_entity(entity)
+            && entity.contains::<SpeedModifiers>()
+            && !entity.contains::<Clock>()
+        {
+            let parent = clock_of(world, entity, owner_of(entity), None);
+            let now = world.resource::<ClockTable>().now(parent);
+            let clock = Clock::of(parent).with_now(now.unwrap_or_default());
+            let entity = entity.id();
+            world.entity_mut(entity).insert(clock);
+        }
+    }
+}
+
+/// Moves the timers that are on the clock of an entity by default to a new clock there.
+pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
+    let clock = added.entity;
+    add_missing_clock(&mut world, clock.into());
+    let owned = owned_by(&world, clock).into_iter();
+    for entity in iter::once(clock).chain(owned) {
+        for kind in [Kind::Timer, Kind::Lifetime] {
+            follow_clock(&mut world, entity, kind, clock);
+        }
+    }
+}
+
+/// Moves a timer to a new clock, where it keeps its remaining time, unless it chose another clock. The next swap
+/// settles a new timer.
+fn follow_clock(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    kind: Kind,
+    clock: Entity,
+) -> Option<()> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let component = kind.on(entity_ref)?;
+    let (chosen, place) = (component.chosen_clock(), component.seat.place()?);
+    let queues = world.get_resource::<TimerQueues>()?;
+    if queues.timer(place)?.is(Mark::Unsettled) {
+        return None;
+    }
+    let owner = owner_of(entity_ref);
+    if clock_of(world, entity_ref, owner, chosen) != ClockId::Own(clock) {
+        return None;
+    }
+    let table = world.get_resource::<ClockTable>()?;
+    let before = clock_besides(world, entity_ref, owner, chosen, Some(clock));
+    if table.find(before).ok()?.key != place.0 {
+        return None;
+    }
+    let here = table.reading(place.0)?;
+    let (found, there) = table.read(clock.into()).ok()?;
+    component.seat.unwrite();
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    let place = queues.carry(place, here, (found.key, there))?;
+    kind.get(world, entity)?.seat.move_to(Some(place));
+    Some(())
+}

@@ -81,7 +81,7 @@ pub(crate) use end::forget_timers;
 pub(crate) use end::on_remove_clock;
 pub(crate) use events::limit_backlog;
 pub use events::{OwnedTimerFired, TimerFired};
-pub(crate) use fast_forward::{fast_forward, fast_forward_to_next};
+pub(crate) use fast_forward::{fast_forward, fast_forward_soon, fast_forward_to_next};
 pub(crate) use insert_for::{check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
@@ -97,7 +97,8 @@ use queued::ArmedTimer;
 pub(crate) use queues::TimerQueues;
 #[cfg(feature = "worlds")]
 pub(crate) use queues::{awaits_run, next_look, plan_all};
-use random::{Numbers, RandomInterval, scale};
+pub(crate) use random::Numbers;
+use random::{RandomInterval, scale};
 pub use run::RunStats;
 pub(crate) use run::{RunDepth, run_timers};
 use saving::Loaded;

@@ -5,7 +5,8 @@ use core::borrow::BorrowMut;
 use bevy_ecs::prelude::*;
 
 use crate::{
-    timer::{IntoDuration, TimedCommands, Timer},
+    clock::ClockId,
+    timer::{IntoDuration, TimedCommands, Timer, fast_forward_soon},
     update::pause_updates_from,
 };
 
@@ -76,6 +77,41 @@ pub trait DueCommandsExt<'w, 's>: BorrowMut<Commands<'w, 's>> {
     /// ```
     fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, true> {
         TimedCommands::new(self.borrow_mut(), timer)
+    }
+
+    /// Runs a clock for `span`, as [`World::fast_forward`](crate::DueWorldExt::fast_forward) does.
+    ///
+    /// A handler of a timer may call this, too: the clock runs at the end of the run, after all timers that are due. If
+    /// handlers ask for more on the way, that waits for the next run.
+    ///
+    /// If there is no such clock, or if it is stopped, Bevy's error handler gets a
+    /// [`ClockError`](crate::clock::ClockError).
+    ///
+    /// # Panics
+    ///
+    /// Panics if `span` is a negative, infinite or invalid number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{TimerFired, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Sun;
+    ///
+    /// /// Falls asleep, and wakes up eight hours later.
+    /// fn fall_asleep(_: On<TimerFired>, sun: Single<Entity, With<Sun>>, mut commands: Commands) {
+    ///     commands.fast_forward(*sun, 8 * 3600);
+    /// }
+    /// # World::new().add_observer(fall_asleep);
+    /// ```
+    #[doc(alias("sleep", "skip"))]
+    #[track_caller]
+    fn fast_forward(&mut self, clock: impl Into<ClockId>, span: impl IntoDuration) {
+        let (clock, span) = (clock.into(), span.into_duration());
+        let commands = self.borrow_mut();
+        commands.queue(move |world: &mut World| fast_forward_soon(world, clock, span));
     }
 
     /// Pauses every [`UpdateComponent`](crate::UpdateComponent) with this priority or a higher one.

@@ -8,8 +8,8 @@ use bevy_ecs::prelude::*;
 use crate::{
     clock::{ClockError, ClockId, ClockTable},
     timer::{
-        ArmedTimers, IntoDuration, IntoKey, NoSuchTimer, RunStats, TimerFired, TimerMut,
-        add_timer_handler, cancel_keyed, change_keyed, change_timer, fast_forward,
+        ArmedTimers, IntoDuration, IntoKey, NoSuchTimer, Numbers, RunStats, TimerFired, TimerMut,
+        TimerQueues, add_timer_handler, cancel_keyed, change_keyed, change_timer, fast_forward,
         fast_forward_to_next, with_timers,
     },
 };
@@ -88,6 +88,39 @@ pub trait DueWorldExt: BorrowMut<World> {
         let (world, clock): (&World, _) = (self.borrow(), clock.into());
         let table = world.get_resource::<ClockTable>();
         table.ok_or(ClockError::NoSuchClock(clock))?.now(clock)
+    }
+
+    /// Starts the random numbers of timers anew, as with this
+    /// [`delay_seed`](crate::DuePlugin::delay_seed) in a new app.
+    ///
+    /// A second game in the same app then has the same random delays and the same slack as the first. A random
+    /// interval belongs to its timer, and goes on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the world has no [`DuePlugin`](crate::DuePlugin).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_app::prelude::*;
+    /// # use bevy_due::{Timer, prelude::*};
+    /// # use bevy_ecs::prelude::*;
+    /// # use bevy_time::TimePlugin;
+    /// # let mut app = App::new();
+    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// # let world = app.world_mut();
+    /// let mut new_game = |world: &mut World| {
+    ///     world.set_delay_seed(7);
+    ///     let ambush = world.spawn(Timer::after_between(2.0..=6.0)).id();
+    ///     world.with_timers(|timers| timers.get(ambush).unwrap().remaining)
+    /// };
+    /// assert_eq!(new_game(world), new_game(world));
+    /// ```
+    #[track_caller]
+    fn set_delay_seed(&mut self, seed: u64) {
+        let mut queues = self.borrow_mut().resource_mut::<TimerQueues>();
+        queues.set_numbers(Numbers::new(seed));
     }
 
     /// Changes the timer on an entity.

@@ -132,6 +132,21 @@ impl<'w> TimerMut<'w> {
         self.entity
     }
 
+    /// Returns the time until the next firing, on the timer's clock.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        let next = self.deadline_and_wait();
+        let deadline = next.map_or(0, |(deadline, _)| deadline);
+        Duration::from_nanos(deadline.saturating_sub(self.reading.now))
+    }
+
+    /// Returns the number of firings so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let queues = self.world.resource::<TimerQueues>();
+        queues.timer(self.place).map_or(0, ArmedTimer::count)
+    }
+
     /// Inserts [`Paused`](crate::Paused) on the timer's entity.
     pub fn pause(&mut self) {
         if let Ok(mut entity) = self.world.get_entity_mut(self.entity) {
@@ -241,6 +256,37 @@ impl<'w> TimerMut<'w> {
         let by = saturating_nanos(by.into_duration());
         if let Some((deadline, wait)) = self.deadline_and_wait() {
             self.move_to(deadline.saturating_add(by), wait.saturating_add(by));
+        }
+    }
+
+    /// Brings the next deadline forward, under the rules of [`reschedule`](Self::reschedule).
+    ///
+    /// # Panics
+    ///
+    /// Panics if `by` is a negative, infinite or invalid number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use bevy_app::prelude::*;
+    /// # use bevy_due::{Timer, prelude::*};
+    /// # use bevy_time::TimePlugin;
+    /// # let mut app = App::new();
+    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// # let world = app.world_mut();
+    /// let wave = world.spawn(Timer::every(20.0)).id();
+    /// world.change_timer(wave, |wave| {
+    ///     wave.hasten_by(5);
+    ///     assert_eq!(wave.remaining(), Duration::from_secs(15));
+    /// })?;
+    /// # Ok::<(), bevy_ecs::error::BevyError>(())
+    /// ```
+    #[track_caller]
+    pub fn hasten_by(&mut self, by: impl IntoDuration) {
+        let by = saturating_nanos(by.into_duration());
+        if let Some((deadline, wait)) = self.deadline_and_wait() {
+            self.move_to(deadline.saturating_sub(by), wait.saturating_sub(by));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Fast-forward: running timers at their deadlines without waiting.
 
-use core::time::Duration;
+use core::{mem, time::Duration};
 
 use bevy_ecs::{prelude::*, system::SystemState};
 
@@ -43,6 +43,35 @@ pub(crate) fn fast_forward(
         forward.run(world);
     }
     Ok(forward.stats)
+}
+
+/// Runs a clock for `span` now, or at the end of the run whose handler asks for it.
+pub(crate) fn fast_forward_soon(
+    world: &mut World,
+    clock: ClockId,
+    span: Duration,
+) -> Result<(), ClockError> {
+    if RunDepth::is_active(world)
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
+    {
+        queues.forwards.push((clock, span));
+        return Ok(());
+    }
+    fast_forward(world, clock, span).map(|_| ())
+}
+
+/// Runs the clocks for which the handlers of a run have asked. What handlers ask for on the way waits for the next
+/// run.
+pub(super) fn fast_forward_asked(world: &mut World) {
+    if world.resource::<TimerQueues>().forwards.is_empty() || RunDepth::is_active(world) {
+        return;
+    }
+    let asked = mem::take(&mut world.resource_mut::<TimerQueues>().forwards);
+    for (clock, span) in asked {
+        if let Err(error) = fast_forward(world, clock, span) {
+            report::<Forward>(world, error.into());
+        }
+    }
 }
 
 /// Runs a clock up to the next deadline, and returns the distance.

@@ -114,6 +114,7 @@ impl ArmedTimers<'_, '_> {
             count: armed.count(),
             left: armed.left(),
             paused: armed.paused_at().is_some(),
+            ..TimerStatus::done(entity)
         })
     }
 
@@ -134,7 +135,13 @@ impl ArmedTimers<'_, '_> {
     fn clock_on(&self, entity: Entity) -> Option<ClockId> {
         let (on, has_clock, modifier, _) = self.parts.get(entity).ok()?;
         let clock = clock_on(entity, on, has_clock);
-        clock.or_else(|| self.table.parent_of(modifier?.clock()))
+        let modified = || {
+            let clock = modifier?.clock();
+            let (on, has_clock, ..) = self.parts.get(clock).ok()?;
+            let parent = self.table.parent_of(clock);
+            parent.or_else(|| clock_on(clock, on, has_clock))
+        };
+        clock.or_else(modified)
     }
 
     fn owner_of(&self, entity: Entity) -> Option<Entity> {
@@ -155,6 +162,12 @@ impl ArmedTimers<'_, '_> {
     pub fn keyed(&self, owner: Entity, key: impl IntoKey) -> Option<TimerStatus> {
         let key = KeyId::find(&key.name())?;
         self.get(self.key_table.get(owner, key)?)
+    }
+
+    /// Returns `true` if `owner` has an armed or paused timer with this [key](crate::timer::Keyed).
+    #[must_use]
+    pub fn has(&self, owner: Entity, key: impl IntoKey) -> bool {
+        self.keyed(owner, key).is_some()
     }
 
     /// Returns the remaining lifetime of an entity with a [`DespawnAfter`], if it has one.

@@ -4,7 +4,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use core::{mem, num::NonZeroU32};
+use core::{mem, num::NonZeroU32, time::Duration};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
@@ -16,14 +16,15 @@ use super::{
     end::EndedTimers,
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark, resumed},
+    random::Numbers,
     saving::Written,
     setting::{Halt, Modifiers},
     undo::{TimerJournal, note_new},
 };
 #[cfg(feature = "worlds")]
-use crate::clock::{ClockId, is_changed, is_running};
+use crate::clock::{is_changed, is_running};
 use crate::{
-    clock::{Cadence, ChangedClocks, ClockKey, ClockTable, Reading, Scope},
+    clock::{Cadence, ChangedClocks, ClockId, ClockKey, ClockTable, Reading, Scope},
     queue::{Key, NEVER, TimerQueue},
 };
 
@@ -42,6 +43,8 @@ pub(crate) struct TimerQueues {
     /// The states that were written out for serialization, until the next run.
     pub(super) written: Option<Written>,
     pub(super) burst_limit: NonZeroU32,
+    /// The clocks to fast-forward at the end of this run, and how far.
+    pub(super) forwards: Vec<(ClockId, Duration)>,
 }
 
 /// The reports and the cleaning that the next run has to do.
@@ -109,6 +112,7 @@ impl TimerQueues {
             reports: Reports::default(),
             written: None,
             burst_limit,
+            forwards: Vec::new(),
         }
     }
 
@@ -463,15 +467,14 @@ impl TimerQueues {
         moved.map(|(.., timer)| timer.entity)
     }
 
-    /// Returns the number of random numbers drawn so far.
+    /// Returns the random numbers, with how many were drawn so far.
     #[cfg(feature = "serialize")]
-    pub(crate) fn draws(&self) -> u64 {
-        self.arming.numbers.drawn
+    pub(crate) fn numbers(&self) -> Numbers {
+        self.arming.numbers
     }
 
-    #[cfg(feature = "serialize")]
-    pub(crate) fn set_draws(&mut self, draws: u64) {
-        self.arming.numbers.drawn = draws;
+    pub(crate) fn set_numbers(&mut self, numbers: Numbers) {
+        self.arming.numbers = numbers;
     }
 }
 

@@ -7,14 +7,19 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The numbers of a world. Equal seeds give equal numbers.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub(crate) struct Numbers {
     seed: u64,
     /// How many were drawn so far.
-    pub(super) drawn: u64,
+    drawn: u64,
 }
 
 impl Numbers {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { seed, drawn: 0 }
     }
 

@@ -18,6 +18,7 @@ use super::{
     budget::TimerBudget,
     end::{Ended, end_finished, when_done},
     events::is_observed_at_all,
+    fast_forward::fast_forward_asked,
     queued::Reaction,
     queues::Reports,
     saving::forget_written,
@@ -73,7 +74,9 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireP
         forget_written(world);
         swap(world);
     }
-    run(world, Scope::Of(cadence), params)
+    run(world, Scope::Of(cadence), params)?;
+    fast_forward_asked(world);
+    Ok(())
 }
 
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the

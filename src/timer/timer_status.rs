@@ -29,7 +29,8 @@ use crate::clock::ClockId;
 /// available, and `left` the number of missing ones. The cooldown must run on the [clock of its
 /// entity](crate::OnClock).
 ///
-/// Without an armed timer and a missing charge, the component equals [`TimerStatus::done`]. While a timer is paused, the component keeps the
+/// Once the timer has ended and all charges are back, the component equals [`TimerStatus::done`]. A state that came
+/// from elsewhere, such as from a server that replicates it, stays on an entity that has neither. While a timer is paused, the component keeps the
 /// `deadline` that it had when the pause began.
 ///
 /// Changing the fields does nothing. To pause the timer, insert [`Paused`](crate::Paused). To
@@ -108,7 +109,23 @@ pub struct TimerStatus {
     pub left: Option<u32>,
     /// Whether its entity or one of its owners pauses the timer. A stopped clock does not count.
     pub paused: bool,
+    /// Whether the component shows a timer or a cooldown of this world.
+    #[cfg_attr(feature = "serialize", serde(skip))]
+    #[cfg_attr(feature = "bevy_reflect", reflect(ignore))]
+    pub(super) is_shown: IsShown,
 }
+
+/// A mark that does not count when two states are compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct IsShown(bool);
+
+impl PartialEq for IsShown {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for IsShown {}
 
 impl TimerStatus {
     /// Returns the state of a timer that is not armed: nothing remains, and the
@@ -139,6 +156,7 @@ impl TimerStatus {
             count: 0,
             left: Some(0),
             paused: false,
+            is_shown: IsShown(false),
         }
     }
 
@@ -167,10 +185,9 @@ impl TimerStatus {
     }
 
     /// Returns the state of the timer on `entity`, or else of its cooldown.
-    fn shown(entity: Entity, cooldown: Option<&Cooldown>, timers: &ArmedTimers) -> Self {
+    fn shown(entity: Entity, cooldown: Option<&Cooldown>, timers: &ArmedTimers) -> Option<Self> {
         let cooldown = || Self::of_cooldown(cooldown?, entity, timers);
-        let timer = timers.get(entity).or_else(cooldown);
-        timer.unwrap_or(Self::done(entity))
+        timers.get(entity).or_else(cooldown)
     }
 
     /// Returns the state of a cooldown with a missing charge.
@@ -249,17 +266,34 @@ type Statuses<'w, 's> =
 
 fn refresh_all(mut statuses: Statuses, timers: ArmedTimers) {
     for (entity, status, cooldown) in &mut statuses {
-        refresh(status, TimerStatus::shown(entity, cooldown, &timers));
+        refresh(
+            entity,
+            status,
+            TimerStatus::shown(entity, cooldown, &timers),
+        );
     }
 }
 
 fn refresh_one(In(entity): In<Entity>, mut statuses: Statuses, timers: ArmedTimers) {
     if let Ok((entity, status, cooldown)) = statuses.get_mut(entity) {
-        refresh(status, TimerStatus::shown(entity, cooldown, &timers));
+        refresh(
+            entity,
+            status,
+            TimerStatus::shown(entity, cooldown, &timers),
+        );
     }
 }
 
-fn refresh(mut status: Mut<TimerStatus>, mut now: TimerStatus) {
+/// Shows the state of a timer or a cooldown. Without one, a state that never came from here stays: a server may
+/// have sent it.
+fn refresh(entity: Entity, mut status: Mut<TimerStatus>, now: Option<TimerStatus>) {
+    let is_new = status.entity == Entity::PLACEHOLDER;
+    if now.is_none() && !status.is_shown.0 && !is_new {
+        return;
+    }
+    status.bypass_change_detection().is_shown = IsShown(now.is_some());
+    let mut now = now.unwrap_or(TimerStatus::done(entity));
+    now.is_shown = status.is_shown;
     if status.paused && now.paused {
         // It moves with the clock, and would mark the component as changed in every frame.
         now.deadline = status.deadline;

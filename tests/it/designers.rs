@@ -1,4 +1,5 @@
 //! What designers of games expect: the obvious code is right.
 
+mod calls;
 mod clocks;
 mod effects;

@@ -17,7 +17,7 @@ use bevy_ecs::{
 };
 use bevy_time::TimePlugin;
 
-fn error_app() -> App {
+pub(crate) fn error_app() -> App {
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(record));
     app

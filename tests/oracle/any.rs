@@ -176,6 +176,7 @@ fn any_update_op() -> BoxedStrategy<Op> {
             .prop_map(|(slot, priority, on)| Op::Update(slot, priority, on)),
         1 => any_slot().prop_map(Op::StopUpdate),
         1 => weighted(0.4, -1..3_i32).prop_map(Op::PauseUpdates),
+        1 => (0..3_u64).prop_map(Op::Seed),
     ]
     .boxed()
 }

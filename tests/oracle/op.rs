@@ -82,6 +82,8 @@ pub(crate) enum Op {
     Update(Slot, i32, Option<At>),
     StopUpdate(Slot),
     PauseUpdates(Option<i32>),
+    /// Starts the random numbers anew.
+    Seed(u64),
     /// Inserts a `MessageComponent` that follows these topics.
     Follow(Slot, Topics),
     Unfollow(Slot),
@@ -166,6 +168,7 @@ pub(crate) enum Change {
     SetRemaining(u64),
     Reschedule(u64),
     DelayBy(u64),
+    HastenBy(u64),
     SetClock(At),
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::{Clock, load_built_in, save_built_in},
-    timer::{TimerQueues, end::Origin},
+    timer::{TimerQueues, end::Origin, random::Numbers},
 };
 
 /// The state that belongs to no entity.
@@ -30,8 +30,7 @@ use crate::{
 pub(crate) struct SavedWorld {
     /// Real, virtual, frames, fixed.
     built_in: [Clock; 4],
-    /// The number of random numbers drawn so far.
-    draws: u64,
+    numbers: Numbers,
     /// The time that the fixed clock is behind.
     overstep: Duration,
     #[serde(skip)]
@@ -48,7 +47,7 @@ impl SavedWorld {
         let time = world.get_resource::<Time<Fixed>>();
         Some(Self {
             built_in: save_built_in(world)?,
-            draws: world.get_resource::<TimerQueues>()?.draws(),
+            numbers: world.get_resource::<TimerQueues>()?.numbers(),
             overstep: time.map_or(Duration::ZERO, Time::<Fixed>::overstep),
             origin: Origin::Own,
         })
@@ -63,7 +62,7 @@ impl SavedWorld {
     pub(crate) fn load(&self, world: &mut World) {
         load_built_in(world, &self.built_in);
         if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-            queues.set_draws(self.draws);
+            queues.set_numbers(self.numbers);
         }
         if let Some(mut time) = world.get_resource_mut::<Time<Fixed>>() {
             let overstep = time.overstep();
@@ -82,7 +81,7 @@ impl Clone for SavedWorld {
     fn clone(&self) -> Self {
         Self {
             built_in: self.built_in.clone(),
-            draws: self.draws,
+            numbers: self.numbers,
             overstep: self.overstep,
             origin: Origin::Saved,
         }

@@ -35,6 +35,7 @@ pub(super) fn any_change() -> BoxedStrategy<Change> {
         any_span().prop_map(Change::SetRemaining),
         any_time().prop_map(Change::Reschedule),
         any_span().prop_map(Change::DelayBy),
+        any_span().prop_map(Change::HastenBy),
         any_at().prop_map(Change::SetClock),
     ]
     .boxed()

@@ -97,6 +97,7 @@ impl Player<'_> {
             }
             Op::PauseUpdates(Some(from)) => self.world.commands().pause_updates_from(from),
             Op::PauseUpdates(None) => self.world.commands().resume_updates(),
+            Op::Seed(seed) => self.world.set_delay_seed(seed),
             ref op => self.play_pause(op),
         }
     }

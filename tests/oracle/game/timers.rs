@@ -64,6 +64,11 @@ pub(super) fn change(timer: &mut TimerMut, change: Change, shared: &Shared) -> b
         Change::SetRemaining(remaining) => timer.set_remaining(span(remaining)),
         Change::Reschedule(shown) => timer.reschedule(span(shown)),
         Change::DelayBy(by) => timer.delay_by(span(by)),
+        Change::HastenBy(by) => {
+            let left = timer.remaining();
+            timer.hasten_by(span(by));
+            assert_eq!(timer.remaining(), left.saturating_sub(span(by)));
+        }
         Change::SetClock(clock) => {
             let clock = shared.cast().clock(clock);
             return timer.set_clock(clock).is_ok();

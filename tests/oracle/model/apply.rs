@@ -106,6 +106,7 @@ impl Model {
             }
             Op::StopUpdate(slot) => self.on(slot, Self::stop_update),
             Op::PauseUpdates(from) => self.updates.paused_from = from,
+            Op::Seed(seed) => (self.rules.seed, self.draws) = (seed, 0),
             ref op => self.apply_to_clock(op),
         }
     }

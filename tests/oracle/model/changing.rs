@@ -73,6 +73,11 @@ impl Model {
                 let (deadline, wait) = (timer.deadline_at(live.now), timer.wait);
                 self.move_to(at, deadline.saturating_add(by), wait.saturating_add(by));
             }
+            Change::HastenBy(by) => {
+                let by = rules.nanos(by);
+                let (deadline, wait) = (timer.deadline_at(live.now), timer.wait);
+                self.move_to(at, deadline.saturating_sub(by), wait.saturating_sub(by));
+            }
             Change::SetClock(to) => return self.move_to_clock(at, to, live.now),
         }
         true

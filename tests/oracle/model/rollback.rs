@@ -138,6 +138,7 @@ impl Model {
         (self.timers, self.ended) = (then.timers, then.ended);
         (self.inserted, self.sequence) = (then.inserted, then.sequence);
         (self.draws, self.unwritten) = (then.draws, then.unwritten);
+        self.rules.seed = then.rules.seed;
         self.spent = then.spent;
         (self.frames, self.waits) = (then.frames, then.waits);
         (self.overstep, self.stats) = (then.overstep, then.stats);

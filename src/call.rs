@@ -10,11 +10,10 @@ use bevy_ecs::{
     prelude::*,
     resource::IsResource,
     system::{SystemInput, SystemParam, SystemParamItem, SystemState},
-    utils::prelude::DebugName,
     world::CommandQueue,
 };
 
-use crate::{systems::KeptSystem, transit::InTransit};
+use crate::{report::hand_over, systems::KeptSystem, transit::InTransit};
 
 /// Gives callbacks their entity and commands, and reports their errors.
 ///
@@ -77,9 +76,8 @@ impl EntityCaller<'_, '_> {
 
     #[cold]
     fn report_error(&self, component: &'static str, entity: Entity, error: BevyError) {
-        let on_error = self.on_error.as_deref().copied().unwrap_or_default();
         let (error, context) = locate(error, component, component, entity);
-        on_error.0(error, context);
+        hand_over(self.on_error.as_deref(), error, context);
     }
 }
 
@@ -121,15 +119,9 @@ pub(crate) fn call_with_world<Of>(
 ) {
     if let Err(error) = callback(world) {
         let (error, context) = locate(error, type_name::<Of>(), place, entity);
-        world.fallback_error_handler()(error, context);
+        hand_over(world.get_resource(), error, context);
     }
     world.flush();
-}
-
-/// Reports an error without an entity to Bevy's error handler.
-pub(crate) fn report<Of>(world: &World, error: BevyError) {
-    let name = DebugName::type_name::<Of>();
-    world.fallback_error_handler()(error, ErrorContext::Command { name });
 }
 
 pub(crate) fn to_result(output: impl CommandOutput) -> Result {
@@ -153,7 +145,7 @@ pub(crate) fn queue_system<I, M, S>(
         if let Err(error) = run_system(world, system, input) {
             let place = format_args!("{} for the {component}", type_name::<S>());
             let (error, context) = locate(error, component, place, entity);
-            world.fallback_error_handler()(error, context);
+            hand_over(world.get_resource(), error, context);
         }
     });
 }

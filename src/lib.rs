@@ -348,6 +348,7 @@ mod call;
 mod journal;
 mod missing_plugin;
 mod recent_peak;
+mod report;
 mod roster;
 mod seat;
 mod sync;

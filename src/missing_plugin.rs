@@ -4,6 +4,8 @@ use alloc::format;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
+use crate::report::report;
+
 /// Present if there is nothing to report: the world has the plugin, or it has been reported.
 #[derive(Resource)]
 pub(crate) struct NothingToReport;
@@ -15,13 +17,13 @@ pub(crate) fn warn_without_plugin(world: &mut DeferredWorld, what: &'static str)
     if world.contains_resource::<NothingToReport>() {
         return;
     }
-    world.commands().queue(move |world: &mut World| -> Result {
+    world.commands().queue(move |world: &mut World| {
         if world.contains_resource::<NothingToReport>() {
-            return Ok(());
+            return;
         }
         world.insert_resource(NothingToReport);
-        Err(BevyError::warning(format!(
-            "{what} does nothing in a world without `DuePlugin`: add it to the app"
-        )))
+        let error =
+            format!("{what} does nothing in a world without `DuePlugin`: add it to the app");
+        report::<NothingToReport>(world, BevyError::warning(error));
     });
 }

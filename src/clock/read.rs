@@ -24,6 +24,7 @@ use super::{
     table::ClockTable,
     time::{Speed, saturating_nanos},
 };
+use crate::report::report;
 
 /// The systems that read the clocks. They run after Bevy's time systems.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -342,8 +343,8 @@ fn set_disabled(table: Option<ResMut<ClockTable>>, entity: Entity, disabled: boo
 /// Reports a problem with a clock to Bevy's error handler once commands can run.
 pub(crate) fn warn(world: &mut DeferredWorld, error: impl Into<Box<dyn Error + Send + Sync>>) {
     let error: Box<dyn Error + Send + Sync> = error.into();
-    let result = Err::<(), _>(BevyError::warning(error));
-    world.commands().queue(move |_: &mut World| result);
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| report::<Clock>(world, BevyError::warning(error)));
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use bevy_ecs::prelude::*;
 
 use crate::{
-    call::report,
     pause::pause_for,
+    report::report,
     timer::{
         DespawnAfter, IntoDuration, IntoKey, NoSuchTimer, Timer, TimerBundle, TimerMut, cancel_all,
         cancel_keyed, change_keyed, change_timer, delay_all, insert_for, insert_keyed, keyed,

@@ -19,9 +19,10 @@ use super::{
     written,
 };
 use crate::{
-    call::{EntityCaller, PumpState, pump, report},
+    call::{EntityCaller, PumpState, pump},
     clock::ClockTable,
     owner::OwnedBy,
+    report::report,
 };
 
 /// The state of a delivery, with further parameters.

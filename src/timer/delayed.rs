@@ -9,7 +9,7 @@ use bevy_ecs::{error::BevyError, prelude::*};
 use bevy_platform::sync::{Mutex, PoisonError};
 
 use super::{CrateTimer, Timer, TimerAction};
-use crate::{call::report, clock::ClockId, owner::OwnedBy, systems::KeptSystem};
+use crate::{clock::ClockId, owner::OwnedBy, report::report, systems::KeptSystem};
 
 /// Builds delayed or repeated commands.
 ///

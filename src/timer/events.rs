@@ -9,8 +9,8 @@ use bevy_reflect::Reflect;
 
 use super::{CrateTimer, IntoKey, Keyed, TimerCancelled, key::KeyId, queued::ArmedTimer};
 use crate::{
-    call::report,
     clock::{ClockId, PackedClockId, Reading, is_game_stopped, saturating_nanos},
+    report::report,
 };
 
 /// Triggered when a timer fires.

@@ -11,12 +11,12 @@ use super::{
     turn::FireParams,
 };
 use crate::{
-    call::report,
     clock::{
         Age, ClockError, ClockId, ClockKey, ClockTable, EditedClocks, Scope, is_running,
         saturating_nanos, take_changes,
     },
     queue::TimerQueue,
+    report::report,
 };
 
 /// The wait of a zero-delay timer that a handler arms: one step of Bevy's fixed schedule.

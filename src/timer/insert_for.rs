@@ -23,9 +23,10 @@ use bevy_platform::collections::HashMap;
 
 use super::{ArmedTimers, CrateTimer, DespawnAfter, KeyTable, Keyed, Timer, TimerAction};
 use crate::{
-    call::{call_with_world, report},
+    call::call_with_world,
     owner::OwnedBy,
     pause::{Paused, RunsWhilePaused, clock_around, pause_for},
+    report::report,
 };
 
 /// Returns the command that inserts a component on an entity, and removes it after `time` on the clock

@@ -14,7 +14,7 @@ use super::{
     key::KeyId,
     queues::change_armed,
 };
-use crate::{call::report, owner::OwnedBy};
+use crate::{owner::OwnedBy, report::report};
 
 /// A [`Timer`], or a tuple of a `Timer` and other bundles.
 #[diagnostic::on_unimplemented(

@@ -7,8 +7,8 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_reflect::Reflect;
 
 use crate::{
-    call::report,
     message::{Delivery, Directory, Recipient},
+    report::report,
     transit::InTransit,
 };
 

@@ -9,12 +9,12 @@ use super::{
     remote::SessionId,
 };
 use crate::{
-    call::report,
     message::{
         Directory, Followers, OpenRequest, Recipient, RefusalReason, Request, Role, Topic,
         asker_of, refuse, send_urgently,
     },
     owner::OwnedBy,
+    report::report,
 };
 
 /// The message that another process has come, is suspected, or is gone.

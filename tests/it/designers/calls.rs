@@ -1,5 +1,7 @@
 //! Calls that games ask for.
 
+use std::{env, process::Command};
+
 use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{Timer, prelude::*, timer::TimerStatus};
@@ -154,4 +156,32 @@ fn a_status_from_elsewhere_stays_and_a_local_one_ends() {
     *app.world_mut().get_mut::<TimerStatus>(remote).unwrap() = newer;
     advance(&mut app, ms(500));
     assert_eq!(status(&app, remote), newer);
+}
+
+/// The README's example has no logger. The test runs itself to see what it prints.
+#[test]
+fn without_a_logger_a_misspelt_key_is_seen_once() {
+    const NAME: &str = "designers::calls::without_a_logger_a_misspelt_key_is_seen_once";
+    if env::var_os("MISSPELL").is_some() {
+        let mut app = app();
+        let boss = app.world_mut().spawn_empty().id();
+        for _ in 0..3 {
+            let mut commands = app.world_mut().commands();
+            let mut boss = commands.entity(boss);
+            boss.change_timer("enarge", |timer| timer.restart());
+            app.update();
+        }
+        return;
+    }
+    let mut test = Command::new(env::current_exe().expect("it runs"));
+    test.args(["--exact", NAME, "--nocapture"])
+        .env("MISSPELL", "1");
+    let shown = test.output().expect("it runs").stderr;
+    let shown = String::from_utf8_lossy(&shown);
+    for text in [
+        "no timer has had the key \"enarge\"",
+        "has no armed timer \"enarge\"",
+    ] {
+        assert_eq!(shown.matches(text).count(), 1, "{shown}");
+    }
 }

@@ -1,0 +1,50 @@
+//! Reports to Bevy's error handler.
+
+#[cfg(feature = "std")]
+use bevy_ecs::error::Severity;
+use bevy_ecs::{
+    error::{ErrorContext, FallbackErrorHandler},
+    prelude::*,
+    utils::prelude::DebugName,
+};
+
+/// Reports an error without an entity to Bevy's error handler.
+pub(crate) fn report<Of>(world: &World, error: BevyError) {
+    let name = DebugName::type_name::<Of>();
+    hand_over(world.get_resource(), error, ErrorContext::Command { name });
+}
+
+/// Hands an error to the error handler of the game, or else to that of Bevy.
+///
+/// Bevy's own handler logs it. Without a logger, nobody would see it, so it also goes to standard error, once.
+pub(crate) fn hand_over(
+    handler: Option<&FallbackErrorHandler>,
+    error: BevyError,
+    context: ErrorContext,
+) {
+    #[cfg(feature = "std")]
+    {
+        let is_logged = matches!(error.severity(), Severity::Warning | Severity::Error);
+        if handler.is_none() && is_logged && log::max_level() == log::LevelFilter::Off {
+            print_once(alloc::format!("{error}"));
+        }
+    }
+    handler.copied().unwrap_or_default().0(error, context);
+}
+
+/// The texts that were printed. A game that makes ever new mistakes does not fill the memory.
+#[cfg(feature = "std")]
+const MOST_TEXTS: usize = 100;
+
+#[cfg(feature = "std")]
+fn print_once(text: alloc::string::String) {
+    use alloc::collections::BTreeSet;
+    use std::sync::{Mutex, PoisonError};
+
+    static PRINTED: Mutex<BTreeSet<alloc::string::String>> = Mutex::new(BTreeSet::new());
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if printed.len() < MOST_TEXTS && printed.insert(text.clone()) {
+        let text = text.trim_end();
+        std::eprintln!("bevy_due: {text} (shown once, because the app has no logger)");
+    }
+}

@@ -13,7 +13,7 @@ use super::{
     CancelReason, CrateTimer, DespawnAfter, Kind, Place, Timer, TimerAction, TimerFired,
     TimerQueues, WhenDone,
     cancel::{cancel, cancel_silently},
-    queued::Mark,
+    queued::{ArmedTimer, Mark},
     queues::is_armed,
     setting::Setting,
 };
@@ -292,9 +292,10 @@ fn end_life(world: &mut World, entity: Entity) {
     }
 }
 
-/// Cancels the timers of a clock that is removed or despawned, in the order in which they were armed.
+/// Cancels the timers of a clock that is removed or despawned, in the order in which they were armed. Loaded timers
+/// come last, in their saved order.
 ///
-/// A new timer is not settled on the clock yet. The next swap decides.
+/// A new timer is not settled on the clock yet, unless it was saved there. The next swap decides.
 pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWorld) {
     let clock = removed.entity;
     let is_despawned = removed.trigger().new_archetype.is_none();
@@ -304,16 +305,23 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
     };
     let queues = world.get_resource::<TimerQueues>();
     let queue = queues.and_then(|queues| queues.get(clock_key));
+    let saved_here = |timer: &ArmedTimer| match timer.kind().get(&world, timer.entity)?.loaded()? {
+        state if state.clock() == Some(clock.into()) => Some(state.order()),
+        _ => None,
+    };
     let timers = queue.into_iter().flat_map(|queue| {
         let timers = queue.timers.iter();
-        timers.map(|(key, _, timer)| (queue.armed_as(key), key, timer.clone()))
+        timers.map(|(key, _, timer)| {
+            let order = (saved_here(timer), queue.armed_as(key));
+            (order, key, timer.clone())
+        })
     });
     let mut timers: Vec<_> = timers.collect();
     // The order in the queue depends on its past, which a loaded world does not share.
-    timers.sort_unstable_by_key(|&(sequence, ..)| sequence);
-    for (_, key, timer) in timers {
+    timers.sort_unstable_by_key(|&(order, ..)| order);
+    for ((saved_here, _), key, timer) in timers {
         let (entity, kind) = (timer.entity, timer.kind());
-        if timer.is(Mark::Unsettled) {
+        if timer.is(Mark::Unsettled) && saved_here.is_none() {
             unsettle(&mut world, (clock_key, key), entity, kind);
             continue;
         }

@@ -412,7 +412,11 @@ fn view(world: &mut World, party: usize, slot: usize) -> Option<View> {
     })
 }
 
-/// Returns the time on the clock that an entity chose.
+/// Returns the time on the clock of an entity: its own, or the one that it chose.
 pub(crate) fn now(world: &World, entity: Entity) -> Option<Duration> {
-    world.clock_now(world.get::<OnClock>(entity)?.0).ok()
+    let clock = match world.get::<Clock>(entity) {
+        Some(_) => entity.into(),
+        None => world.get::<OnClock>(entity)?.0,
+    };
+    world.clock_now(clock).ok()
 }

@@ -244,3 +244,45 @@ fn a_deep_chain_of_clocks_is_saved_as_fast_as_clocks_side_by_side() {
         "{deep:?} for a chain, and {flat:?} side by side"
     );
 }
+
+/// What depends on a despawned entity ends in the same order in a loaded world.
+#[test]
+fn the_dependents_of_a_despawned_unit_end_in_the_same_order_after_loading() {
+    #[derive(Resource, Default)]
+    struct Order(Vec<Entity>);
+    let order = |app: &mut App, unit: Entity| {
+        app.init_resource::<Order>();
+        app.add_observer(|cancelled: On<TimerCancelled>, mut order: ResMut<Order>| {
+            order.0.push(cancelled.entity());
+        });
+        app.world_mut().despawn(unit);
+        app.world().resource::<Order>().0.clone()
+    };
+    let mut before = app();
+    let world = before.world_mut();
+    let unit = world.spawn_empty().id();
+    world.entity_mut(unit).insert(Clock::new());
+    let modifier = world.spawn(SpeedModifier::new(unit, 0.0)).id();
+    before.update();
+    let world = before.world_mut();
+    world
+        .commands()
+        .entity(unit)
+        .set_timer("a", Timer::after(1.0));
+    world.flush();
+    let keyed = world.with_timers(|timers| timers.keyed(unit, "a").unwrap().entity);
+    before.update();
+    let world = before.world_mut();
+    world
+        .entity_mut(modifier)
+        .insert((Clock::of(ClockId::Real).with_speed(0.0), Timer::after(1.0)));
+    for _ in 0..10 {
+        before.update();
+    }
+    let (mut after, names) = loaded(&mut before);
+    let expected = order(&mut before, unit);
+    assert_eq!(expected.len(), 2);
+    let expected: Vec<_> = expected.iter().map(|entity| names[entity]).collect();
+    let shown = order(&mut after, names[&unit]);
+    assert_eq!(shown, expected, "{keyed} {modifier} {names:?}");
+}

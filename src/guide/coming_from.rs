@@ -11,6 +11,7 @@
 //! | cocos2d-x | [`cocos2d_x`] |
 //! | skynet | [`skynet`] |
 //! | TrinityCore | [`trinity_core`] |
+//! | `leafwing_abilities`, `bevy_auto_timer`, `bevy_gameplay_effects` | [`ability_crates`] |
 
 #[doc = include_str!("../../docs/coming_from/bevy_timer.md")]
 pub mod bevy_timer {}
@@ -46,3 +47,7 @@ pub mod skynet {}
 #[doc = include_str!("../../docs/coming_from/trinity_core.md")]
 #[doc(alias("EventMap", "TaskScheduler", "ScheduleEvent"))]
 pub mod trinity_core {}
+
+#[doc = include_str!("../../docs/coming_from/ability_crates.md")]
+#[doc(alias("leafwing_abilities", "AutoTimer", "ChargeState"))]
+pub mod ability_crates {}

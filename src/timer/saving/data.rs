@@ -1,6 +1,6 @@
 //! The serialized forms of [`Timer`] and [`DespawnAfter`].
 
-use core::time::Duration;
+use core::{num::NonZeroU64, time::Duration};
 
 use serde::{Serialize, Serializer, ser::Error};
 
@@ -10,20 +10,16 @@ use crate::{
     timer::{DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
 };
 
-/// The serialized form of a [`Timer`]. Fields with a default may be omitted.
+/// What a [`Timer`] is read from. Fields with a default may be omitted.
 #[derive(serde::Deserialize)]
 #[serde(rename = "Timer", deny_unknown_fields)]
 pub(in crate::timer) struct TimerData {
     delay: Duration,
-    #[serde(default)]
     interval: Option<Duration>,
-    #[serde(default)]
     times: Option<u32>,
-    #[serde(default)]
     clock: Option<ClockId>,
     #[serde(default)]
     missed_ticks: MissedTicks,
-    #[serde(default)]
     since: Option<Duration>,
     #[serde(default)]
     jitter: Duration,
@@ -31,68 +27,33 @@ pub(in crate::timer) struct TimerData {
     interval_span: Duration,
     #[serde(default)]
     slack: Duration,
-    #[serde(default)]
     priority: Option<i32>,
     #[serde(default)]
     when_done: WhenDone,
-    #[serde(default)]
     state: Option<TimerState>,
-}
-
-impl TimerData {
-    fn new(timer: &Timer, state: Option<TimerState>) -> Self {
-        let &Options {
-            clock,
-            missed_ticks,
-            since,
-            jitter,
-            interval_span,
-            slack,
-            priority,
-            when_done,
-        } = timer.options();
-        // Reflection may have set it on a timer without an interval, where it means nothing.
-        let interval_span = timer.interval_span().map_or(0, |_| interval_span);
-        Self {
-            delay: timer.delay(),
-            interval: timer.interval(),
-            times: timer.max_firings(),
-            clock,
-            missed_ticks,
-            since: since.map(Duration::from_nanos),
-            jitter: Duration::from_nanos(jitter),
-            interval_span: Duration::from_nanos(interval_span),
-            slack: Duration::from_nanos(slack),
-            priority,
-            when_done,
-            state,
-        }
-    }
-}
-
-impl Serialize for TimerData {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Fields::new(serializer, "Timer", 12)?;
-        fields.required("delay", &self.delay)?;
-        fields.add("interval", &self.interval)?;
-        fields.add("times", &self.times)?;
-        fields.add("clock", &self.clock)?;
-        fields.add("missed_ticks", &self.missed_ticks)?;
-        fields.add("since", &self.since)?;
-        fields.add("jitter", &self.jitter)?;
-        fields.add("interval_span", &self.interval_span)?;
-        fields.add("slack", &self.slack)?;
-        fields.add("priority", &self.priority)?;
-        fields.add("when_done", &self.when_done)?;
-        fields.add("state", &self.state)?;
-        fields.end()
-    }
 }
 
 impl Serialize for Timer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let state = self.written_state().map_err(Error::custom)?;
-        TimerData::new(self, state).serialize(serializer)
+        let options = self.options();
+        let nanos = Duration::from_nanos;
+        // Reflection may have set it on a timer without an interval, where it means nothing.
+        let interval_span = self.interval_span().map_or(0, NonZeroU64::get);
+        let mut fields = Fields::new(serializer, "Timer", 12)?;
+        fields.required("delay", &self.delay())?;
+        fields.add("interval", &self.interval())?;
+        fields.add("times", &self.max_firings())?;
+        fields.add("clock", &options.clock)?;
+        fields.add("missed_ticks", &options.missed_ticks)?;
+        fields.add("since", &options.since.map(nanos))?;
+        fields.add("jitter", &nanos(options.jitter))?;
+        fields.add("interval_span", &nanos(interval_span))?;
+        fields.add("slack", &nanos(options.slack))?;
+        fields.add("priority", &options.priority)?;
+        fields.add("when_done", &options.when_done)?;
+        fields.add("state", &state)?;
+        fields.end()
     }
 }
 
@@ -132,7 +93,6 @@ impl TryFrom<TimerData> for Timer {
 #[serde(rename = "DespawnAfter", deny_unknown_fields)]
 pub(in crate::timer) struct LifetimeData {
     delay: Duration,
-    #[serde(default)]
     state: Option<TimerState>,
 }
 

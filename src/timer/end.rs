@@ -132,7 +132,7 @@ impl EndedTimers {
 ///
 /// [`write_timer_states`](crate::save::SaveWorldExt::write_timer_states) inserts this component, so that a
 /// saved entity also despawns after it is loaded. It means nothing to a game.
-#[derive(Component, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = on_insert_finished)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -171,13 +171,9 @@ pub(super) enum Origin {
 }
 
 /// A copy is data for another world.
-impl Clone for Finished {
+impl Clone for Origin {
     fn clone(&self) -> Self {
-        Self {
-            ends: self.ends.clone(),
-            order: self.order,
-            origin: Origin::Saved,
-        }
+        Self::Saved
     }
 }
 

@@ -467,12 +467,6 @@ impl TimerQueues {
         moved.map(|(.., timer)| timer.entity)
     }
 
-    /// Returns the random numbers, with how many were drawn so far.
-    #[cfg(feature = "serialize")]
-    pub(crate) fn numbers(&self) -> Numbers {
-        self.arming.numbers
-    }
-
     pub(crate) fn set_numbers(&mut self, numbers: Numbers) {
         self.arming.numbers = numbers;
     }

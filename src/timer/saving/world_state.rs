@@ -17,7 +17,7 @@ use crate::{
 ///
 /// As a resource, it carries the state of the world that wrote it into a scene. A world that loads
 /// the scene takes the state over.
-#[derive(Resource, Debug, Serialize, Deserialize)]
+#[derive(Resource, Clone, Debug, Serialize, Deserialize)]
 #[component(immutable, on_insert = on_insert)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -47,7 +47,7 @@ impl SavedWorld {
         let time = world.get_resource::<Time<Fixed>>();
         Some(Self {
             built_in: save_built_in(world)?,
-            numbers: world.get_resource::<TimerQueues>()?.numbers(),
+            numbers: world.get_resource::<TimerQueues>()?.arming.numbers,
             overstep: time.map_or(Duration::ZERO, Time::<Fixed>::overstep),
             origin: Origin::Own,
         })
@@ -72,18 +72,6 @@ impl SavedWorld {
             // Room for the time of the next frame.
             let longest = longest.min(Duration::MAX / 2);
             time.accumulate_overstep(self.overstep.min(longest));
-        }
-    }
-}
-
-/// A copy is data for another world.
-impl Clone for SavedWorld {
-    fn clone(&self) -> Self {
-        Self {
-            built_in: self.built_in.clone(),
-            numbers: self.numbers,
-            overstep: self.overstep,
-            origin: Origin::Saved,
         }
     }
 }

@@ -200,14 +200,16 @@ pub struct Timer {
     times: Option<NonZeroU32>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(MapEntities, Clone, Debug, Default)]
 struct Extra {
+    #[entities]
     options: Options,
+    #[entities]
     loaded: Option<Loaded>,
 }
 
 /// Rarely used settings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(MapEntities, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -215,6 +217,7 @@ struct Extra {
     reflect(Clone)
 )]
 struct Options {
+    #[entities]
     clock: Option<ClockId>,
     missed_ticks: MissedTicks,
     /// The time from which the first delay counts, as the clock shows it.
@@ -403,17 +406,8 @@ impl Kind {
 
 impl MapEntities for Timer {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        let Some(Extra {
-            options, loaded, ..
-        }) = self.extra.as_deref_mut()
-        else {
-            return;
-        };
-        if let Some(clock) = &mut options.clock {
-            clock.map_entities(mapper);
-        }
-        if let Some(loaded) = loaded {
-            loaded.state_mut().map_entities(mapper);
+        if let Some(extra) = self.extra.as_deref_mut() {
+            extra.map_entities(mapper);
         }
     }
 }

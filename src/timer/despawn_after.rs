@@ -44,8 +44,8 @@ use super::{IntoDuration, Timer, arm, cancel};
 /// assert!(app.world().get_entity(bullet).is_err());
 /// ```
 #[doc(alias("lifetime", "ttl"))]
-#[derive(Component, Clone, PartialEq, Eq)]
-#[component(immutable, map_entities, on_insert = arm::on_insert_lifetime, on_discard = cancel::on_discard_lifetime)]
+#[derive(Component, MapEntities, Clone, PartialEq, Eq)]
+#[component(immutable, on_insert = arm::on_insert_lifetime, on_discard = cancel::on_discard_lifetime)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -69,7 +69,7 @@ use super::{IntoDuration, Timer, arm, cancel};
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
-pub struct DespawnAfter(pub(crate) Timer);
+pub struct DespawnAfter(#[entities] pub(crate) Timer);
 
 impl DespawnAfter {
     /// Creates a lifetime: a [`Duration`], or a number of seconds.
@@ -101,12 +101,6 @@ impl DespawnAfter {
 impl Default for DespawnAfter {
     fn default() -> Self {
         Self::new(Duration::MAX)
-    }
-}
-
-impl MapEntities for DespawnAfter {
-    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        MapEntities::map_entities(&mut self.0, mapper);
     }
 }
 

@@ -52,9 +52,9 @@ impl Timer {
     /// Lets time pass on the clock of a saved timer.
     #[cfg(feature = "serialize")]
     pub(crate) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
-        if let Some(mut state) = self.loaded().copied() {
-            state.pass(passed);
-            self.load(state);
+        if let Some(TimerState::Armed(mut progress)) = self.loaded().copied() {
+            progress.pass(passed(progress.clock));
+            self.load(TimerState::Armed(progress));
         }
     }
 

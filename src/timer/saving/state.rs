@@ -3,7 +3,7 @@
 
 use core::num::{NonZeroU32, NonZeroU64};
 
-use bevy_ecs::{entity::MapEntities, prelude::*};
+use bevy_ecs::entity::MapEntities;
 use bevy_platform::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "serialize")]
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The state of a timer or a lifetime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(MapEntities, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum TimerState {
     /// Inserted since the last run, on a clock that was not known yet. The delay has not started.
@@ -25,13 +25,13 @@ pub(crate) enum TimerState {
         random: Option<RandomInterval>,
     },
     /// In the queue of a clock.
-    Armed(Progress),
+    Armed(#[entities] Progress),
     /// The last firing is over, but the component is still there.
     Finished,
 }
 
 /// How far a timer has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(MapEntities, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Deserialize),
@@ -41,6 +41,7 @@ pub(crate) struct Progress {
     /// The place among equal deadlines on the clock.
     pub(in crate::timer) sequence: u64,
     #[cfg_attr(feature = "serialize", serde(default))]
+    #[entities]
     pub(in crate::timer) clock: ClockId,
     /// The time that the clock shows.
     pub(super) now: u64,
@@ -55,12 +56,9 @@ pub(crate) struct Progress {
     #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) count: u64,
     /// The number of firings left, or `None` if the timer fires forever.
-    #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) left: Option<NonZeroU32>,
     /// The current interval in nanoseconds.
-    #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) interval: Option<NonZeroU64>,
-    #[cfg_attr(feature = "serialize", serde(default))]
     pub(in crate::timer) random: Option<RandomInterval>,
 }
 
@@ -106,14 +104,6 @@ impl TimerState {
             Self::Unsettled { .. } | Self::Finished => 0,
         }
     }
-
-    /// Lets time pass on the clock of the wait, if there is one.
-    #[cfg(feature = "serialize")]
-    pub(in crate::timer) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
-        if let Self::Armed(progress) = self {
-            progress.pass(passed(progress.clock));
-        }
-    }
 }
 
 impl Progress {
@@ -128,8 +118,9 @@ impl Progress {
         timer.set_wait(self.wait, delay);
     }
 
+    /// Lets time pass on the clock of the wait.
     #[cfg(feature = "serialize")]
-    fn pass(&mut self, nanos: u64) {
+    pub(super) fn pass(&mut self, nanos: u64) {
         if self.remaining != NEVER {
             let late = nanos.saturating_sub(self.remaining);
             self.lateness = self.lateness.saturating_add(late);
@@ -154,17 +145,10 @@ impl Progress {
     }
 }
 
-impl MapEntities for TimerState {
-    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        if let Self::Armed(Progress { clock, .. }) = self {
-            clock.map_entities(mapper);
-        }
-    }
-}
-
 /// The state with which a component was loaded. It counts for the first insertion.
-#[derive(Debug)]
+#[derive(MapEntities, Debug)]
 pub(in crate::timer) struct Loaded {
+    #[entities]
     state: TimerState,
     is_used: AtomicBool,
 }
@@ -180,10 +164,6 @@ impl Loaded {
     pub(in crate::timer) fn state(&self) -> Option<&TimerState> {
         let is_used = self.is_used.load(Ordering::Relaxed);
         (!is_used).then_some(&self.state)
-    }
-
-    pub(in crate::timer) fn state_mut(&mut self) -> &mut TimerState {
-        &mut self.state
     }
 
     /// Notes that the timer has been armed or cancelled. If it is inserted again, it starts over.

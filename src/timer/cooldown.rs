@@ -248,9 +248,8 @@ impl Cooldown {
         if now < self.used_at {
             self.reset();
         }
-        let before = self.duration();
+        let (before, missing) = (self.duration(), self.missing(now).as_nanos());
         self.duration = capped(duration);
-        let missing = self.missing_of(before, now).as_nanos();
         if missing > 0 {
             // Rounded up, so that no charge comes back early. The product of two `u64`s and a
             // `u32` may exceed a `u128`, so whole charges are scaled apart from the rest.
@@ -272,10 +271,9 @@ impl Cooldown {
     /// Uses a charge, or returns `false` if there is none.
     #[must_use]
     pub fn try_use(&mut self, now: Duration) -> bool {
-        let missing = self.missing(now);
-        let is_ready = self.wait_for_a_charge(missing).is_zero();
+        let is_ready = self.is_ready(now);
         if is_ready {
-            self.start(now, missing.saturating_add(self.duration()));
+            self.start(now, self.missing(now).saturating_add(self.duration()));
         }
         is_ready
     }
@@ -299,7 +297,7 @@ impl Cooldown {
     /// Returns the time until there is a charge to use, or zero if there is one.
     #[must_use]
     pub fn remaining(&self, now: Duration) -> Duration {
-        self.wait_for_a_charge(self.missing(now))
+        self.missing(now).saturating_sub(self.other_charges())
     }
 
     /// Returns the progress of the next charge from 0 to 1, for a progress bar.
@@ -433,21 +431,12 @@ impl Cooldown {
 
     /// Returns the time until all charges are back.
     fn missing(&self, now: Duration) -> Duration {
-        self.missing_of(self.duration(), now)
-    }
-
-    /// Returns the time until all charges are back, if each takes `duration`.
-    fn missing_of(&self, duration: Duration, now: Duration) -> Duration {
         if now < self.used_at {
             return Duration::ZERO;
         }
         let missing = self.full_at.saturating_sub(now);
         // There may be fewer charges than at the last use.
-        missing.min(duration.saturating_mul(self.max_charges.get()))
-    }
-
-    fn wait_for_a_charge(&self, missing: Duration) -> Duration {
-        missing.saturating_sub(self.other_charges())
+        missing.min(self.full_duration())
     }
 
     fn full_duration(&self) -> Duration {

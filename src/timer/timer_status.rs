@@ -184,12 +184,6 @@ impl TimerStatus {
         }
     }
 
-    /// Returns the state of the timer on `entity`, or else of its cooldown.
-    fn shown(entity: Entity, cooldown: Option<&Cooldown>, timers: &ArmedTimers) -> Option<Self> {
-        let cooldown = || Self::of_cooldown(cooldown?, entity, timers);
-        timers.get(entity).or_else(cooldown)
-    }
-
     /// Returns the state of a cooldown with a missing charge.
     fn of_cooldown(cooldown: &Cooldown, entity: Entity, timers: &ArmedTimers) -> Option<Self> {
         let (owner, clock, now) = timers.cooldown_clock(entity)?;
@@ -266,33 +260,32 @@ type Statuses<'w, 's> =
 
 fn refresh_all(mut statuses: Statuses, timers: ArmedTimers) {
     for (entity, status, cooldown) in &mut statuses {
-        refresh(
-            entity,
-            status,
-            TimerStatus::shown(entity, cooldown, &timers),
-        );
+        refresh(entity, status, cooldown, &timers);
     }
 }
 
 fn refresh_one(In(entity): In<Entity>, mut statuses: Statuses, timers: ArmedTimers) {
     if let Ok((entity, status, cooldown)) = statuses.get_mut(entity) {
-        refresh(
-            entity,
-            status,
-            TimerStatus::shown(entity, cooldown, &timers),
-        );
+        refresh(entity, status, cooldown, &timers);
     }
 }
 
-/// Shows the state of a timer or a cooldown. Without one, a state that never came from here stays: a server may
-/// have sent it.
-fn refresh(entity: Entity, mut status: Mut<TimerStatus>, now: Option<TimerStatus>) {
+/// Shows the state of the timer on an entity, or else of its cooldown. Without either, a state that never came from
+/// here stays: a server may have sent it.
+fn refresh(
+    entity: Entity,
+    mut status: Mut<TimerStatus>,
+    cooldown: Option<&Cooldown>,
+    timers: &ArmedTimers,
+) {
+    let cooldown = || TimerStatus::of_cooldown(cooldown?, entity, timers);
+    let timer = timers.get(entity).or_else(cooldown);
     let is_new = status.entity == Entity::PLACEHOLDER;
-    if now.is_none() && !status.is_shown.0 && !is_new {
+    if timer.is_none() && !status.is_shown.0 && !is_new {
         return;
     }
-    status.bypass_change_detection().is_shown = IsShown(now.is_some());
-    let mut now = now.unwrap_or(TimerStatus::done(entity));
+    status.bypass_change_detection().is_shown = IsShown(timer.is_some());
+    let mut now = timer.unwrap_or(TimerStatus::done(entity));
     now.is_shown = status.is_shown;
     if status.paused && now.paused {
         // It moves with the clock, and would mark the component as changed in every frame.

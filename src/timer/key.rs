@@ -1,11 +1,7 @@
 //! The keys of timers, and their names.
 
 use alloc::{borrow::Cow, string::String};
-use core::{
-    fmt,
-    hash::{Hash, Hasher},
-    num::NonZeroU32,
-};
+use core::{fmt, num::NonZeroU32};
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_platform::{
@@ -270,7 +266,7 @@ impl KeyId {
     /// Returns the number of a name, if a timer has had it.
     pub(super) fn find(name: &str) -> Option<Self> {
         let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
-        names.by_name.get(name).map(Keyed::id)
+        names.by_name.get(name).map(|known| known.key.id())
     }
 
     /// Returns the key with this number, or `None` for zero.
@@ -296,26 +292,10 @@ impl fmt::Debug for KeyId {
 }
 
 /// A name and its number.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     id: KeyId,
     name: Cow<'static, str>,
-    /// Whether no timer had the key when the names were last swept.
-    is_old: AtomicBool,
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
-    }
-}
-
-impl Eq for Key {}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.id.hash(state);
-    }
 }
 
 /// The names that keys have.
@@ -323,13 +303,19 @@ impl Hash for Key {
 /// A name in the code stays forever. A name from data is forgotten some time after its last [`Keyed`]
 /// has been dropped. Until then, the events of its timers can be read.
 struct Names {
-    by_name: HashMap<Cow<'static, str>, Keyed>,
+    by_name: HashMap<Cow<'static, str>, Known>,
     by_id: HashMap<KeyId, Keyed>,
     /// The number that was given last.
     last: u32,
     /// The bytes that the names take, and at how many they are swept.
     bytes: usize,
     sweep_at: usize,
+}
+
+struct Known {
+    key: Keyed,
+    /// Whether no timer had the key when the names were last swept.
+    is_old: AtomicBool,
 }
 
 static NAMES: RwLock<Names> = RwLock::new(Names {
@@ -344,11 +330,11 @@ impl Names {
     const FIRST_SWEEP: usize = 1 << 20;
 
     fn get(&self, name: &str) -> Option<Keyed> {
-        let key = self.by_name.get(name)?;
-        if key.0.is_old.load(Ordering::Relaxed) {
-            key.0.is_old.store(false, Ordering::Relaxed);
+        let known = self.by_name.get(name)?;
+        if known.is_old.load(Ordering::Relaxed) {
+            known.is_old.store(false, Ordering::Relaxed);
         }
-        Some(key.clone())
+        Some(known.key.clone())
     }
 
     fn insert(&mut self, name: Cow<'static, str>) -> Keyed {
@@ -363,11 +349,14 @@ impl Names {
         let key = Keyed(Arc::new(Key {
             id,
             name: name.clone(),
-            is_old: AtomicBool::new(false),
         }));
         self.bytes += weight(&name);
-        self.by_name.insert(name, key.clone());
         self.by_id.insert(id, key.clone());
+        let known = Known {
+            key: key.clone(),
+            is_old: AtomicBool::new(false),
+        };
+        self.by_name.insert(name, known);
         key
     }
 
@@ -386,16 +375,16 @@ impl Names {
 
     /// Forgets the names from data that were unused since the sweep before.
     fn sweep(&mut self) {
-        let Self { by_name, bytes, .. } = self;
-        self.by_id.retain(|_, key| {
-            let is_from_code = matches!(key.0.name, Cow::Borrowed(_));
+        let Self { by_id, bytes, .. } = self;
+        self.by_name.retain(|name, Known { key, is_old }| {
+            let is_from_code = matches!(name, Cow::Borrowed(_));
             // Both maps have it.
             let is_used = is_from_code || Arc::strong_count(&key.0) > 2;
-            let stays = is_used || !key.0.is_old.load(Ordering::Relaxed);
-            key.0.is_old.store(!is_used, Ordering::Relaxed);
+            let stays = is_used || !*is_old.get_mut();
+            *is_old.get_mut() = !is_used;
             if !stays {
-                *bytes -= weight(key.name());
-                by_name.remove(key.name());
+                *bytes -= weight(name);
+                by_id.remove(&key.id());
             }
             stays
         });

@@ -24,7 +24,7 @@ use crate::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
         TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_modified_clocks, add_timer,
         check_component, check_handler, limit_backlog, move_timers_to_clock, on_pause,
-        on_remove_clock, on_resume, on_run_while_paused, run_timers, show_statuses, take_key,
+        on_remove_clock, on_resume, run_timers, show_statuses, take_key,
     },
     update::{
         UpdateRosters, UpdateState, begin_updates, enroll, move_updates_to_clock, run_updates,
@@ -316,7 +316,6 @@ fn add_observers(world: &mut World) {
     add(world, move_timers_to_clock);
     add(world, move_updates_to_clock);
     add(world, on_pause);
-    add(world, on_run_while_paused);
     add(world, on_resume);
     add(world, on_enable_follower);
     add(world, on_end_transit);
@@ -420,7 +419,7 @@ fn add_existing(world: &mut World) {
         take_key(&mut world.into(), entity);
         check_handler(&mut world.into(), entity);
         check_component(&mut world.into(), entity);
-        for kind in [crate::timer::Kind::Timer, crate::timer::Kind::Lifetime] {
+        for kind in crate::timer::Kind::ALL {
             add_timer(&mut world.into(), entity, kind);
         }
         enroll(world.into(), entity);

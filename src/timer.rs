@@ -89,7 +89,7 @@ pub(crate) use keyed::{KeyTable, insert_keyed, keyed, refresh_keyed, set_keyed, 
 pub(crate) use late_clock::{add_modified_clocks, move_timers_to_clock};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};
-pub(crate) use pause::{on_pause, on_resume, on_run_while_paused};
+pub(crate) use pause::{on_pause, on_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 pub(crate) use query::with_timers;
@@ -389,6 +389,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    pub(crate) const ALL: [Self; 2] = [Self::Timer, Self::Lifetime];
+
     /// Returns the timer of this kind on an entity, if any.
     #[inline]
     fn on(self, entity: EntityRef<'_>) -> Option<&Timer> {

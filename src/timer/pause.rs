@@ -291,37 +291,25 @@ pub(crate) fn is_paused(world: &World, entity: EntityRef) -> bool {
     })
 }
 
-/// Halts the timers of an entity when it is paused, disabled or in transit.
-pub(crate) fn on_pause(
-    paused: On<Add<(Paused, PausedBy, Disabled, InTransit)>>,
-    mut world: DeferredWorld,
-) {
-    update_all(&mut world, paused.entity);
-}
+/// The components that decide whether the timers of their entity run.
+type Deciding = (
+    Paused,
+    PausedBy,
+    Disabled,
+    InTransit,
+    RunsWhilePaused,
+    Pauses,
+);
 
-/// Resumes the timers of an entity that runs while it is paused from now on.
-pub(crate) fn on_run_while_paused(
-    exempted: On<Add<(RunsWhilePaused, Pauses)>>,
-    mut world: DeferredWorld,
-) {
-    update(&mut world, exempted.entity);
+/// Halts the timers of an entity when it is paused, disabled or in transit, and resumes them when it runs
+/// while it is paused from now on.
+pub(crate) fn on_pause(paused: On<Add<Deciding>>, mut world: DeferredWorld) {
+    update_all(&mut world, paused.entity);
 }
 
 /// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and halts those of
 /// a paused entity that no longer runs while it is paused.
-pub(crate) fn on_resume(
-    resumed: On<
-        Remove<(
-            Paused,
-            PausedBy,
-            Disabled,
-            InTransit,
-            RunsWhilePaused,
-            Pauses,
-        )>,
-    >,
-    mut world: DeferredWorld,
-) {
+pub(crate) fn on_resume(resumed: On<Remove<Deciding>>, mut world: DeferredWorld) {
     let entity = resumed.entity;
     // A component that is being removed is still there.
     let mut commands = world.commands();
@@ -341,8 +329,7 @@ pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: 
 /// Lets the timers of an entity follow an owner that it gets or loses.
 pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: bool) {
     let follows = world.get_entity(entity).is_ok_and(|entity| {
-        let timers = [Kind::Timer, Kind::Lifetime].into_iter();
-        let mut timers = timers.filter_map(|kind| kind.on(entity));
+        let mut timers = Kind::ALL.iter().filter_map(|kind| kind.on(entity));
         entity.contains::<Owned>() || timers.any(|timer| timer.seat.place().is_some())
     });
     if !follows {
@@ -376,8 +363,9 @@ fn update_all(world: &mut DeferredWorld, entity: Entity) {
 
 /// Halts or resumes the timers of an entity, depending on its entity and its owners.
 fn update(world: &mut DeferredWorld, entity: Entity) {
-    update_one(world, entity, Kind::Timer);
-    update_one(world, entity, Kind::Lifetime);
+    for kind in Kind::ALL {
+        update_one(world, entity, kind);
+    }
 }
 
 fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {

@@ -45,7 +45,7 @@ pub(crate) fn write_timer_states(world: &mut World) {
     };
     let mut lines = Vec::new();
     for timer in timers.query_manual(world).iter() {
-        for kind in [Kind::Timer, Kind::Lifetime] {
+        for kind in Kind::ALL {
             if let Some(state) = capture.state(timer, kind)
                 && let Some(component) = kind.on(timer)
             {

@@ -1,7 +1,6 @@
 //! The constructors and the builder methods of [`Timer`], and the errors for invalid numbers.
 
 use core::{
-    fmt,
     num::{NonZeroU32, NonZeroU64},
     ops::RangeInclusive,
     time::Duration,
@@ -9,6 +8,7 @@ use core::{
 
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+use thiserror::Error;
 
 use super::{Extra, IntoDuration, Options, Timer, WhenDone, place::TimerSeat};
 use crate::clock::{ClockId, FRAME, saturating_nanos};
@@ -678,51 +678,33 @@ pub enum MissedTicks {
 }
 
 /// The error for an invalid number in a timer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Error, Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum InvalidTimer {
     /// The number of seconds is negative, infinite or not a number.
+    #[error("a number of seconds must be finite and not negative, got {0} s")]
     Seconds(f64),
     /// The interval is zero.
+    #[error("an interval must be longer than zero, got 0 s")]
     ZeroInterval,
     /// The number of firings is zero.
+    #[error("a timer must fire at least once, got 0 times")]
     ZeroTimes,
     /// The number of firings is more than one, but the timer has no interval.
+    #[error(
+        "a timer without an interval fires once, got {0} times: set an interval with `Timer::every`"
+    )]
     TimesWithoutInterval(u32),
     /// A loaded timer has a range of intervals of this length, but no interval.
+    #[error(
+        "a timer without an interval fires once, got an `interval_span` of {0:?}: set `interval` to the \
+         shortest interval"
+    )]
     SpanWithoutInterval(Duration),
     /// The range of a random delay ends before it starts.
+    #[error("a random delay needs a range from low to high, got {0:?}..={1:?}")]
     EmptyRange(Duration, Duration),
 }
-
-impl fmt::Display for InvalidTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Seconds(secs) => write!(
-                f,
-                "a number of seconds must be finite and not negative, got {secs} s"
-            ),
-            Self::ZeroInterval => f.write_str("an interval must be longer than zero, got 0 s"),
-            Self::ZeroTimes => f.write_str("a timer must fire at least once, got 0 times"),
-            Self::TimesWithoutInterval(times) => write!(
-                f,
-                "a timer without an interval fires once, got {times} times: set an interval with \
-                 `Timer::every`"
-            ),
-            Self::SpanWithoutInterval(span) => write!(
-                f,
-                "a timer without an interval fires once, got an `interval_span` of {span:?}: set \
-                 `interval` to the shortest interval"
-            ),
-            Self::EmptyRange(min, max) => write!(
-                f,
-                "a random delay needs a range from low to high, got {min:?}..={max:?}"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for InvalidTimer {}
 
 fn into_durations(
     range: RangeInclusive<impl IntoDuration>,

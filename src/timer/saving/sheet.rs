@@ -6,7 +6,6 @@
 //! changes or the next run begins.
 
 use alloc::{collections::BTreeMap, vec::Vec};
-use core::fmt;
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "serialize")]
@@ -15,6 +14,7 @@ use bevy_platform::sync::{
     Arc, PoisonError, RwLock,
     atomic::{AtomicU32, Ordering},
 };
+use thiserror::Error;
 
 use super::TimerState;
 #[cfg(feature = "serialize")]
@@ -144,17 +144,12 @@ impl Drop for Written {
 }
 
 /// The error for an armed timer whose state has not been written since it last changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Error, Clone, Copy, Debug, PartialEq, Eq)]
+#[error(
+    "the state of this timer has not been written since it last changed: call \
+     `World::write_timer_states` right before you serialize"
+)]
 pub(crate) struct NotWritten;
-
-impl fmt::Display for NotWritten {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the state of this timer has not been written since it last changed: call \
-             `World::write_timer_states` right before you serialize",
-        )
-    }
-}
 
 /// Returns the place of the timer on a line.
 pub(in crate::timer) fn place(page: u64) -> Option<Place> {

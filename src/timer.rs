@@ -59,7 +59,7 @@ use bevy_reflect::{Reflect, TypePath};
 
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
-pub(crate) use action::{TimerHandlers, add_handler, add_timer_handler, check_handler};
+pub(crate) use action::{TimerHandlers, add_handler, check_handler};
 pub(crate) use arm::add_timer;
 #[cfg(feature = "serialize")]
 pub(crate) use arm::order_loaded;
@@ -92,7 +92,6 @@ pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};
 pub(crate) use pause::{on_pause, on_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
-pub(crate) use query::with_timers;
 use queued::ArmedTimer;
 pub(crate) use queues::TimerQueues;
 #[cfg(feature = "worlds")]

@@ -3,14 +3,15 @@
 use alloc::borrow::Cow;
 use core::{borrow::BorrowMut, time::Duration};
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{prelude::*, system::SystemState};
 
 use crate::{
     clock::{ClockError, ClockId, ClockTable},
+    systems::KeptSystem,
     timer::{
         ArmedTimers, IntoDuration, IntoKey, NoSuchTimer, Numbers, RunStats, TimerFired, TimerMut,
-        TimerQueues, add_timer_handler, cancel_keyed, change_keyed, change_timer, fast_forward,
-        fast_forward_to_next, with_timers,
+        TimerQueues, add_handler, cancel_keyed, change_keyed, change_timer, fast_forward,
+        fast_forward_to_next,
     },
 };
 
@@ -49,7 +50,10 @@ pub trait DueWorldExt: BorrowMut<World> {
         name: impl Into<Cow<'static, str>>,
         handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
     ) {
-        add_timer_handler(self.borrow_mut(), name.into(), handler);
+        let (name, system) = (name.into(), KeptSystem::new(handler));
+        add_handler(self.borrow_mut(), &name, move |world, fired| {
+            system.run(world, fired)
+        });
     }
 
     /// Asks about the timers of this world, as a system with [`ArmedTimers`] does.
@@ -76,7 +80,14 @@ pub trait DueWorldExt: BorrowMut<World> {
     /// ```
     #[track_caller]
     fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out {
-        with_timers(self.borrow_mut(), ask)
+        let world = self.borrow_mut();
+        // Pending commands may change timers.
+        world.flush();
+        let mut state = SystemState::<ArmedTimers>::new(world);
+        match state.get(world).map(ask) {
+            Ok(answer) => answer,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Returns the time that a clock shows. Systems use [`Clocks::now`](crate::Clocks::now).

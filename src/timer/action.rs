@@ -14,10 +14,7 @@ use bevy_platform::{collections::HashMap, sync::Arc};
 use bevy_reflect::prelude::*;
 
 use super::{TimerFired, TimerQueues, queues::change_armed};
-use crate::{
-    call::{call_with_world, to_result},
-    systems::KeptSystem,
-};
+use crate::call::{call_with_world, to_result};
 
 /// The action that the [`Timer`](crate::Timer) on this entity runs at every firing.
 ///
@@ -72,7 +69,7 @@ use crate::{
 )]
 pub struct TimerAction(ActionKind);
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Serialize, serde::Deserialize),
@@ -88,11 +85,21 @@ enum ActionKind {
         data: Box<[u8]>,
     },
     #[cfg_attr(feature = "serialize", serde(skip))]
-    Call(TypeName, Arc<Call>),
+    Call(Closure),
 }
 
-/// The type of a closure or a function.
-type TypeName = &'static str;
+/// A closure or a function, and the name of its type.
+#[derive(Clone)]
+struct Closure {
+    name: &'static str,
+    call: Arc<Call>,
+}
+
+impl PartialEq for Closure {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.call, &other.call)
+    }
+}
 
 /// Code that a timer calls. Clones of an action share it.
 type Call = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
@@ -100,27 +107,7 @@ type Call = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
 impl TimerAction {
     /// Returns `true` if another action runs the same code with the same data.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (
-                ActionKind::Named { name, data },
-                ActionKind::Named {
-                    name: of,
-                    data: with,
-                },
-            ) => (name, data) == (of, with),
-            (ActionKind::Call(_, call), ActionKind::Call(_, of)) => Arc::ptr_eq(call, of),
-            (ActionKind::Nothing, ActionKind::Nothing)
-            | (ActionKind::Despawn, ActionKind::Despawn)
-            | (ActionKind::DespawnOwner, ActionKind::DespawnOwner) => true,
-            (
-                ActionKind::Nothing
-                | ActionKind::Despawn
-                | ActionKind::DespawnOwner
-                | ActionKind::Named { .. }
-                | ActionKind::Call(..),
-                _,
-            ) => false,
-        }
+        self.0 == other.0
     }
 
     /// Despawns the timer's entity.
@@ -200,10 +187,7 @@ impl TimerAction {
     pub fn data(&self) -> &[u8] {
         match &self.0 {
             ActionKind::Named { data, .. } => data,
-            ActionKind::Nothing
-            | ActionKind::Despawn
-            | ActionKind::DespawnOwner
-            | ActionKind::Call(..) => &[],
+            _ => &[],
         }
     }
 
@@ -275,18 +259,16 @@ impl TimerAction {
         name: &'static str,
         call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
     ) -> Self {
-        Self(ActionKind::Call(name, share(call)))
+        let call = share(call);
+        Self(ActionKind::Call(Closure { name, call }))
     }
 
     /// Returns the type of the closure, if the action is one.
     #[cfg(feature = "serialize")]
     pub(crate) fn closure(&self) -> Option<&'static str> {
         match &self.0 {
-            ActionKind::Call(name, _) => Some(name),
-            ActionKind::Nothing
-            | ActionKind::Despawn
-            | ActionKind::DespawnOwner
-            | ActionKind::Named { .. } => None,
+            ActionKind::Call(closure) => Some(closure.name),
+            _ => None,
         }
     }
 
@@ -300,8 +282,8 @@ impl TimerAction {
             ActionKind::Nothing => {}
             ActionKind::Despawn => despawn(world, entity),
             ActionKind::DespawnOwner => despawn(world, fired.owner()),
-            ActionKind::Call(name, call) => {
-                let (name, call) = (*name, call.clone());
+            ActionKind::Call(closure) => {
+                let Closure { name, call } = closure.clone();
                 call_with_world::<Self>(world, name, entity, |world| call(world, *fired));
             }
             ActionKind::Named { name, .. } => match find_handler(world, name) {
@@ -324,7 +306,7 @@ impl fmt::Debug for TimerAction {
             ActionKind::DespawnOwner => tuple.field(&format_args!("despawn owner")),
             ActionKind::Named { name, data } if data.is_empty() => tuple.field(&name),
             ActionKind::Named { name, data } => tuple.field(&name).field(data),
-            ActionKind::Call(name, _) => tuple.field(&format_args!("call {name}")),
+            ActionKind::Call(Closure { name, .. }) => tuple.field(&format_args!("call {name}")),
         };
         tuple.finish()
     }
@@ -396,17 +378,6 @@ pub(super) fn report_unknown_handlers(world: &mut World) {
 
 fn report_unknown(world: &mut World, entity: Entity, unknown: BevyError) {
     call_with_world::<TimerAction>(world, "TimerAction", entity, |_| Err(unknown));
-}
-
-/// Registers a system under a name that timers can refer to.
-#[track_caller]
-pub(crate) fn add_timer_handler<M>(
-    world: &mut World,
-    name: Cow<'static, str>,
-    handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
-) {
-    let system = KeptSystem::new(handler);
-    add_handler(world, &name, move |world, fired| system.run(world, fired));
 }
 
 /// Registers a closure as a handler. Unlike a system, it can run within itself.

@@ -3,11 +3,7 @@
 use alloc::{format, string::ToString, vec::Vec};
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{
-    entity_disabling::Disabled,
-    prelude::*,
-    system::{SystemParam, SystemState},
-};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
 
 use super::{
     DespawnAfter, IntoDuration, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerQueues,
@@ -320,21 +316,5 @@ impl ArmedTimers<'_, '_> {
             Ok(name) => write!(f, "{name} ({entity})"),
             Err(_) => write!(f, "{entity}"),
         }
-    }
-}
-
-/// Calls `ask` with the timers of a world.
-///
-/// # Panics
-///
-/// Panics if the world has no plugin.
-#[track_caller]
-pub(crate) fn with_timers<Out>(world: &mut World, ask: impl FnOnce(ArmedTimers) -> Out) -> Out {
-    // Pending commands may change timers.
-    world.flush();
-    let mut state = SystemState::<ArmedTimers>::new(world);
-    match state.get(world).map(ask) {
-        Ok(answer) => answer,
-        Err(error) => panic!("{error}"),
     }
 }

@@ -1,6 +1,6 @@
 //! The extension traits of [`EntityCommands`] and [`EntityWorldMut`].
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{bundle::InsertMode, prelude::*, system::entity_command};
 
 use crate::{
     pause::pause_for,
@@ -101,13 +101,11 @@ pub trait DueEntityCommandsExt {
     /// ```
     #[track_caller]
     #[doc(alias("timed", "buff", "temporary"))]
-    fn insert_for(&mut self, time: impl IntoDuration, component: impl Component) -> &mut Self {
-        let insert = insert_for(time.into_duration(), component);
-        self.with_world(move |world, entity| {
-            if let Ok(entity) = world.get_entity_mut(entity) {
-                insert.apply(entity);
-            }
-        })
+    fn insert_for<C: Component>(&mut self, time: impl IntoDuration, component: C) -> &mut Self {
+        let time = time.into_duration();
+        // Bevy notes the caller as the place that inserts it.
+        let insert = entity_command::insert(component, InsertMode::Replace);
+        self.with_world(move |world, owner| insert_for::<C>(world, owner, time, insert))
     }
 
     /// Cancels the timer of this entity with this key, if any.

@@ -11,17 +11,17 @@ use core::{
 #[cfg(feature = "bevy_reflect")]
 use bevy_ecs::reflect::{AppTypeRegistry, ReflectComponent};
 use bevy_ecs::{
-    bundle::InsertMode,
     component::ComponentId,
     entity_disabling::Disabled,
     lifecycle::{HookContext, RemoveEvent},
     prelude::*,
-    system::entity_command,
     world::DeferredWorld,
 };
 use bevy_platform::collections::HashMap;
 
-use super::{ArmedTimers, CrateTimer, DespawnAfter, KeyTable, Keyed, Timer, TimerAction};
+use super::{
+    ArmedTimers, CrateTimer, DespawnAfter, KeyTable, Keyed, Timer, TimerAction, keyed::holder,
+};
 use crate::{
     call::call_with_world,
     owner::OwnedBy,
@@ -29,53 +29,45 @@ use crate::{
     report::report,
 };
 
-/// Returns the command that inserts a component on an entity, and removes it after `time` on the clock
-/// around the entity. Bevy notes the caller as the place that inserts it.
+/// Inserts a component with a command, and removes it after `time` on the clock around the entity.
 ///
 /// If the component already has an end, the later one counts. Without an end, it stays.
-#[track_caller]
-pub(crate) fn insert_for<C: Component>(time: Duration, component: C) -> impl EntityCommand {
-    let insert = entity_command::insert(component, InsertMode::Replace);
-    move |entity: EntityWorldMut| insert_with_end::<C>(entity, time, insert)
-}
-
-fn insert_with_end<C: Component>(
-    mut entity: EntityWorldMut,
+pub(crate) fn insert_for<C: Component>(
+    world: &mut World,
+    owner: Entity,
     time: Duration,
     insert: impl EntityCommand,
 ) {
-    let (owner, was_there) = (entity.id(), entity.contains::<C>());
-    entity.world_scope(|world| {
-        // These components would stop the timer that ends them.
-        if TypeId::of::<C>() == TypeId::of::<Paused>() {
-            return pause_for(world, owner, DespawnAfter::new(time));
-        }
-        if TypeId::of::<C>() == TypeId::of::<Disabled>() {
-            let error = format!(
-                "can't disable entity {owner} for a time, because its timers stop: insert \
-                 `Disabled`, and remove it with `commands.after(..)`"
-            );
-            return report::<C>(world, error.into());
-        }
-        let (key, id) = (
-            Keyed::new(type_name::<C>()),
-            world.register_component::<C>(),
+    let Ok(was_there) = world.get_entity(owner).map(|it| it.contains::<C>()) else {
+        return;
+    };
+    // These components would stop the timer that ends them.
+    if TypeId::of::<C>() == TypeId::of::<Paused>() {
+        return pause_for(world, owner, DespawnAfter::new(time));
+    }
+    if TypeId::of::<C>() == TypeId::of::<Disabled>() {
+        let error = format!(
+            "can't disable entity {owner} for a time, because its timers stop: insert \
+             `Disabled`, and remove it with `commands.after(..)`"
         );
-        if let Err(same_name) = watch(world, &key, id) {
-            return report::<C>(world, same_name);
-        }
-        insert.apply(world.entity_mut(owner));
-        let stays = was_there && {
-            let left = world.run_system_cached_with(remaining, (owner, key.clone()));
-            left.ok().flatten().is_none_or(|left| left > time)
-        };
-        if world.get::<C>(owner).is_some() && !stays {
-            let end = (CrateTimer::InsertFor(key.clone()), TimerAction::despawn());
-            let clock = clock_around(world, world.entity(owner));
-            let timer = (Timer::after(time), clock, RunsWhilePaused);
-            world.spawn((OwnedBy(owner), key, timer, end));
-        }
-    });
+        return report::<C>(world, error.into());
+    }
+    let key = Keyed::new(type_name::<C>());
+    let id = world.register_component::<C>();
+    if let Err(same_name) = watch(world, &key, id) {
+        return report::<C>(world, same_name);
+    }
+    insert.apply(world.entity_mut(owner));
+    let stays = was_there && {
+        let left = world.run_system_cached_with(remaining, (owner, key.clone()));
+        left.ok().flatten().is_none_or(|left| left > time)
+    };
+    if world.get::<C>(owner).is_some() && !stays {
+        let end = (CrateTimer::InsertFor(key.clone()), TimerAction::despawn());
+        let clock = clock_around(world, world.entity(owner));
+        let timer = (Timer::after(time), clock, RunsWhilePaused);
+        world.spawn((OwnedBy(owner), key, timer, end));
+    }
 }
 
 /// Returns the time that the timer of an owner under this key has left, if it is armed.
@@ -137,7 +129,7 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 
 /// Removes the component, unless another timer has taken over.
 fn end(world: &mut World, owner: Entity, key: &Keyed) {
-    if timer_of(world, owner, key).is_none()
+    if holder(world, owner, key.id()).is_none()
         && let Some(component) = find(world, key)
         && let Ok(mut owner) = world.get_entity_mut(owner)
     {
@@ -146,11 +138,6 @@ fn end(world: &mut World, owner: Entity, key: &Keyed) {
 }
 
 /// Returns the timer that ends the component with this name, if any.
-fn timer_of(world: &World, owner: Entity, key: &Keyed) -> Option<Entity> {
-    let table = world.get_resource::<KeyTable>()?;
-    table.get(owner, key.id())
-}
-
 fn timed(world: &World, key: &Keyed) -> Option<TimedComponent> {
     let timed = world.get_resource::<TimedComponents>()?;
     timed.0.get(key).copied()
@@ -207,7 +194,7 @@ fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result {
     }
     let removed = key.clone();
     let observer = Observer::new(move |on: On<RemoveEvent>, mut world: DeferredWorld| {
-        if let Some(timer) = timer_of(&world, on.entity, &removed) {
+        if let Some(timer) = holder(&world, on.entity, removed.id()) {
             // Another observer may have brought the component back: it stays.
             let mut commands = world.commands();
             commands

@@ -83,9 +83,7 @@ pub(crate) fn refresh_keyed(
     key: &str,
     insert: impl EntityCommand,
 ) {
-    let table = world.get_resource::<KeyTable>();
-    let id = KeyId::find(key);
-    let earlier = id.and_then(|id| table?.get(owner, id));
+    let earlier = KeyId::find(key).and_then(|key| holder(world, owner, key));
     if !earlier.is_some_and(|earlier| refresh(world, earlier)) {
         spawn(world, insert);
     }
@@ -125,6 +123,11 @@ pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Op
             None
         }
     }
+}
+
+/// Returns the entity that has this key of an owner, if any.
+pub(super) fn holder(world: &World, owner: Entity, key: KeyId) -> Option<Entity> {
+    world.get_resource::<KeyTable>()?.get(owner, key)
 }
 
 /// The entity that was last inserted with each key of each owner.
@@ -188,8 +191,7 @@ pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
     // The command runs after the owner has learned of the new timer. Observers of the earlier timer
     // may then even despawn the owner.
     world.commands().queue(move |world: &mut World| {
-        let table = world.get_resource::<KeyTable>();
-        let holder = table.and_then(|table| table.get(owner, key));
+        let holder = holder(world, owner, key);
         // Either of them may have lost the key, or taken it back, in the meantime.
         if holder != Some(earlier) && key_of(world, earlier) == Some((owner, key)) {
             cancel_and_despawn(world, earlier, CancelReason::Replaced);

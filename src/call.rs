@@ -156,12 +156,7 @@ where
     I: SystemInput + 'static,
     S: IntoSystem<I, (), M> + 'static,
 {
-    let new = || KeptSystem::new(system);
-    let system = match size_of::<S>() {
-        0 => KeptSystem::shared::<S>(world, new),
-        _ => new(),
-    };
-    system.run(world, input)
+    KeptSystem::shared::<S>(world, || KeptSystem::new(system)).run(world, input)
 }
 
 /// Adds the place and the entity to an error.

@@ -46,6 +46,9 @@ impl<I: SystemInput + 'static> KeptSystem<I> {
         world: &mut World,
         own: impl FnOnce() -> Arc<Self>,
     ) -> Arc<Self> {
+        if size_of::<S>() > 0 {
+            return own();
+        }
         let mut functions = world.get_resource_or_init::<Functions<I>>();
         let function = TypeId::of::<S>();
         match functions.0.get(&function) {

@@ -114,9 +114,8 @@ impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
         S: IntoSystem<(), (), M> + Send + Sync + 'static,
     {
         let own = KeptSystem::new(system);
-        let run = move |world: &mut World, _| match size_of::<S>() {
-            0 => KeptSystem::shared::<S>(world, || own.clone()).run(world, ()),
-            _ => own.run(world, ()),
+        let run = move |world: &mut World, _| {
+            KeptSystem::shared::<S>(world, || own.clone()).run(world, ())
         };
         self.spawn(TimerAction::call_as(type_name::<S>(), run))
     }

@@ -5,9 +5,7 @@ use core::num::NonZeroU64;
 
 use bevy_ecs::entity::Entity;
 
-use super::{
-    Kind, MissedTicks, Options, Timer, budget::Rank, random::RandomInterval, setting::Halt,
-};
+use super::{Kind, MissedTicks, Timer, budget::Rank, random::RandomInterval, setting::Halt};
 use crate::clock::shift;
 
 /// A timer in the queue. Together with the queue's own fields, it fills a cache line.
@@ -79,11 +77,7 @@ pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
 impl ArmedTimer {
     #[inline]
     pub(super) fn new(entity: Entity, kind: Kind, timer: &Timer) -> Self {
-        let &Options {
-            priority,
-            missed_ticks,
-            ..
-        } = timer.options();
+        let options = timer.options();
         let mut armed = Self {
             entity,
             interval: timer.interval,
@@ -93,14 +87,14 @@ impl ArmedTimer {
             burst: 0,
             count_high: 0,
             marks: 0,
-            missed_ticks,
+            missed_ticks: options.missed_ticks,
             reaction: match kind {
                 Kind::Timer => Reaction::None,
                 Kind::Lifetime => Reaction::EndLife,
             },
         };
-        if priority.is_some() {
-            armed.change_rare(|rare| rare.priority = priority);
+        if options.priority.is_some() {
+            armed.change_rare(|rare| rare.priority = options.priority);
         }
         armed
     }

@@ -365,7 +365,8 @@ impl Timer {
     /// Gives a timer for the queue its random intervals, unless it has them or needs none.
     fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
         if let (Some(span), None) = (self.interval_span(), timer.random()) {
-            let random = RandomInterval::new(span, numbers.random());
+            let (span, state) = (span.get(), numbers.random());
+            let random = RandomInterval { span, state };
             timer.change_rare(|rare| rare.random = Some(random));
         }
     }

@@ -150,11 +150,8 @@ impl Timer {
     pub fn try_after_between(
         delay: RangeInclusive<impl IntoDuration>,
     ) -> Result<Self, InvalidTimer> {
-        let (min, max) = into_durations(delay)?;
-        match max.checked_sub(min) {
-            Some(span) => Ok(Self::after(min).with_jitter(span)),
-            None => Err(InvalidTimer::EmptyRange(min, max)),
-        }
+        let (min, span) = min_and_span(delay)?;
+        Ok(Self::after(min).with_jitter(span))
     }
 
     /// Creates a periodic timer that waits for a new random interval each time, forever.
@@ -201,9 +198,7 @@ impl Timer {
     pub fn try_every_between(
         interval: RangeInclusive<impl IntoDuration>,
     ) -> Result<Self, InvalidTimer> {
-        let (min, max) = into_durations(interval)?;
-        let span = max.checked_sub(min);
-        let span = span.ok_or(InvalidTimer::EmptyRange(min, max))?;
+        let (min, span) = min_and_span(interval)?;
         let mut timer = Self::try_every(min)?.with_jitter(span);
         timer.options_mut().interval_span = saturating_nanos(span);
         Ok(timer)
@@ -706,11 +701,13 @@ pub enum InvalidTimer {
     EmptyRange(Duration, Duration),
 }
 
-fn into_durations(
+fn min_and_span(
     range: RangeInclusive<impl IntoDuration>,
 ) -> Result<(Duration, Duration), InvalidTimer> {
     let (min, max) = range.into_inner();
-    Ok((min.try_into_duration()?, max.try_into_duration()?))
+    let (min, max) = (min.try_into_duration()?, max.try_into_duration()?);
+    let span = max.checked_sub(min);
+    Ok((min, span.ok_or(InvalidTimer::EmptyRange(min, max))?))
 }
 
 #[track_caller]

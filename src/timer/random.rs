@@ -46,19 +46,12 @@ impl Numbers {
 )]
 pub(crate) struct RandomInterval {
     /// The difference between the longest and the shortest interval.
-    span: u64,
+    pub(super) span: u64,
     /// The state of the random numbers.
-    state: u64,
+    pub(super) state: u64,
 }
 
 impl RandomInterval {
-    pub(super) fn new(span: NonZeroU64, seed: u64) -> Self {
-        Self {
-            span: span.get(),
-            state: seed,
-        }
-    }
-
     pub(super) fn draw(&mut self, shortest: NonZeroU64) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         let extra = scale(mix(self.state), self.span);

@@ -18,10 +18,6 @@ use super::{Keyed, insert_for};
     reflect(Component, Clone, Debug, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    all(feature = "bevy_reflect", feature = "serialize"),
-    reflect(Serialize, Deserialize)
-)]
 pub(crate) enum CrateTimer {
     /// Commands that run later.
     Commands,

@@ -141,10 +141,6 @@ pub struct Paused;
     reflect(Component, Clone, Debug, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    all(feature = "bevy_reflect", feature = "serialize"),
-    reflect(Serialize, Deserialize)
-)]
 pub struct Pauses(pub Entity);
 
 /// The [pauses](Pauses) of this entity. The entity is paused while it has this component.
@@ -224,10 +220,6 @@ fn remove_if_empty(mut world: DeferredWorld, HookContext { entity, .. }: HookCon
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    all(feature = "bevy_reflect", feature = "serialize"),
-    reflect(Serialize, Deserialize)
-)]
 pub struct RunsWhilePaused;
 
 /// Spawns a pause of `target`, on the clock around the target.

@@ -76,10 +76,6 @@ use crate::clock::ClockId;
     derive(serde::Serialize, serde::Deserialize),
     serde(deny_unknown_fields)
 )]
-#[cfg_attr(
-    all(feature = "bevy_reflect", feature = "serialize"),
-    reflect(Serialize, Deserialize)
-)]
 #[non_exhaustive]
 pub struct TimerStatus {
     /// The entity that carries the [`Timer`](crate::Timer).

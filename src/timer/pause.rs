@@ -157,17 +157,14 @@ pub struct PausedBy(Vec<Entity>);
 
 /// Bevy gives the clone of a paused entity an empty list, unless it clones the pauses, too.
 fn remove_if_empty(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if world
-        .get::<PausedBy>(entity)
-        .is_some_and(RelationshipTarget::is_empty)
-    {
+    let is_empty = move |world: &World| {
+        let pauses = world.get::<PausedBy>(entity);
+        pauses.is_some_and(RelationshipTarget::is_empty)
+    };
+    if is_empty(&world) {
         world.commands().queue(move |world: &mut World| {
-            if let Ok(mut entity) = world.get_entity_mut(entity)
-                && entity
-                    .get::<PausedBy>()
-                    .is_some_and(RelationshipTarget::is_empty)
-            {
-                entity.remove::<PausedBy>();
+            if is_empty(world) {
+                world.entity_mut(entity).remove::<PausedBy>();
             }
         });
     }

@@ -107,8 +107,7 @@ impl Default for DespawnAfter {
 #[cfg(feature = "bevy_reflect")]
 impl FromReflect for DespawnAfter {
     fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
-        let lifetime: &Self = reflect.try_downcast_ref()?;
-        Some(Self(lifetime.0.saved_or_clone()))
+        reflect.try_downcast_ref().map(Self::detached)
     }
 }
 

@@ -5,7 +5,6 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::{
     any::Any,
-    fmt,
     num::{NonZeroU32, NonZeroU64},
 };
 
@@ -100,7 +99,7 @@ impl PartialReflect for Timer {
     /// Replaces the timer by a value of its type. Another struct changes the fields that it has.
     fn try_apply(&mut self, value: &dyn PartialReflect) -> Result<(), ApplyError> {
         if let Some(value) = value.try_downcast_ref::<Self>() {
-            *self = value.saved_or_clone();
+            *self = value.detached();
             return Ok(());
         }
         for (name, value) in value.reflect_ref().as_struct()? {
@@ -129,10 +128,6 @@ impl PartialReflect for Timer {
 
     fn reflect_partial_eq(&self, value: &dyn PartialReflect) -> Option<bool> {
         struct_partial_eq(self, value)
-    }
-
-    fn debug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
     }
 }
 

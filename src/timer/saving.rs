@@ -73,23 +73,15 @@ impl Timer {
         self.seat.move_to(other.seat.place());
     }
 
-    /// Returns the timer in its written state, or in its first one if there is none.
-    #[cfg(feature = "bevy_reflect")]
-    pub(super) fn saved_or_clone(&self) -> Self {
-        let mut saved = self.clone();
-        if let Ok(Some(state)) = self.written_state() {
-            saved.load(state);
-        }
-        saved
-    }
-
-    /// Returns a copy to serialize later. The copy of an armed timer whose state has not been written
-    /// can't be serialized either.
+    /// Returns a copy that is data. It is in the state that was written, if any. If the timer has changed
+    /// since, the copy can't be serialized.
     #[cfg(feature = "bevy_reflect")]
     pub(super) fn detached(&self) -> Self {
-        let copy = self.saved_or_clone();
-        if self.written_state().is_err() {
-            copy.seat.leave_unwritten();
+        let mut copy = self.clone();
+        match self.written_state() {
+            Ok(None) => {}
+            Ok(Some(state)) => copy.load(state),
+            Err(NotWritten) => copy.seat.leave_unwritten(),
         }
         copy
     }

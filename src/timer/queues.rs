@@ -7,6 +7,7 @@ use alloc::{
 use core::{mem, num::NonZeroU32, time::Duration};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
+use bevy_platform::sync::Arc;
 
 use super::{
     Kind, RunStats, Timer,
@@ -17,7 +18,7 @@ use super::{
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark, resumed},
     random::Numbers,
-    saving::Written,
+    saving::Sheet,
     setting::{Halt, Modifiers},
     undo::{TimerJournal, note_new},
 };
@@ -41,7 +42,7 @@ pub(crate) struct TimerQueues {
     pub(super) deferred: Deferred,
     pub(super) reports: Reports,
     /// The states that were written out for serialization, until the next run.
-    pub(super) written: Option<Written>,
+    pub(super) written: Option<Arc<Sheet>>,
     pub(super) burst_limit: NonZeroU32,
     /// The clocks to fast-forward at the end of this run, and how far.
     pub(super) forwards: Vec<(ClockId, Duration)>,

@@ -15,7 +15,7 @@ mod world_state;
 pub(crate) use capture::Capture;
 #[cfg(feature = "serialize")]
 pub(super) use data::{LifetimeData, TimerData};
-pub(super) use sheet::Written;
+pub(super) use sheet::Sheet;
 pub(crate) use sheet::forget_written;
 #[cfg(feature = "serialize")]
 pub(crate) use sheet::write_timer_states;

@@ -11,7 +11,7 @@ use bevy_ecs::prelude::*;
 #[cfg(feature = "serialize")]
 use bevy_ecs::{entity_disabling::Disabled, query::Allow};
 use bevy_platform::sync::{
-    Arc, PoisonError, RwLock,
+    Arc, PoisonError, RwLock, Weak,
     atomic::{AtomicU32, Ordering},
 };
 use thiserror::Error;
@@ -54,7 +54,7 @@ pub(crate) fn write_timer_states(world: &mut World) {
         }
     }
     let marks = capture.finished;
-    let written = Written::new(world.resource::<ClockTable>().changes().clone(), lines);
+    let written = Sheet::new(world.resource::<ClockTable>().changes().clone(), lines);
     for ((entity, kind), page) in written.pages() {
         if let Some(timer) = kind.get(world, entity) {
             timer.seat.write(page);
@@ -87,7 +87,7 @@ pub(crate) fn forget_written(world: &mut World) {
 }
 
 /// The sheets of all worlds. Few exist at a time.
-static SHEETS: RwLock<BTreeMap<u32, Arc<Sheet>>> = RwLock::new(BTreeMap::new());
+static SHEETS: RwLock<BTreeMap<u32, Weak<Sheet>>> = RwLock::new(BTreeMap::new());
 
 /// The number of the next sheet.
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -96,50 +96,38 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 #[cfg(feature = "bevy_reflect")]
 pub(in crate::timer) const NO_PAGE: u64 = u64::MAX - 1;
 
-/// The states of all timers of a world, as of one moment.
+/// The states of all timers of a world, as of one moment. They can be read until the world drops the sheet.
 #[derive(Debug)]
-struct Sheet {
+pub(crate) struct Sheet {
+    number: u32,
     changes: Changes,
     /// The number of changes of clocks up to the moment.
-    number: u64,
+    written_after: u64,
     lines: Vec<Line>,
 }
 
 type Line = (TimerName, Option<Place>, TimerState);
 
-/// A sheet that was written for a world. It is thrown away when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Written {
-    number: u32,
-    sheet: Arc<Sheet>,
-}
-
-impl Written {
+impl Sheet {
     /// Fills a sheet with timers whose states hold until a clock changes.
-    fn new(changes: Changes, lines: Vec<Line>) -> Self {
-        let sheet = Arc::new(Sheet {
-            number: changes.get(),
+    fn new(changes: Changes, lines: Vec<Line>) -> Arc<Self> {
+        let sheet = Arc::new(Self {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            written_after: changes.get(),
             changes,
             lines,
         });
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut sheets = SHEETS.write().unwrap_or_else(PoisonError::into_inner);
-        sheets.insert(number, sheet.clone());
-        Self { number, sheet }
+        sheets.retain(|_, sheet| sheet.strong_count() > 0);
+        sheets.insert(sheet.number, Arc::downgrade(&sheet));
+        sheet
     }
 
     /// Returns the timers, and the page of each: the number of the sheet and of the line.
     fn pages(&self) -> impl Iterator<Item = (TimerName, u64)> {
         let pages = u64::from(self.number) << 32..;
-        let lines = self.sheet.lines.iter().zip(pages);
+        let lines = self.lines.iter().zip(pages);
         lines.map(|(&(timer, ..), page)| (timer, page))
-    }
-}
-
-impl Drop for Written {
-    fn drop(&mut self) {
-        let mut sheets = SHEETS.write().unwrap_or_else(PoisonError::into_inner);
-        sheets.remove(&self.number);
     }
 }
 
@@ -160,15 +148,13 @@ pub(in crate::timer) fn place(page: u64) -> Option<Place> {
 /// Returns the state of the timer on a line, unless a clock has changed since.
 pub(in crate::timer) fn state(page: u64) -> Result<TimerState, NotWritten> {
     let (sheet, (.., state)) = line(page).ok_or(NotWritten)?;
-    match sheet.changes.get() == sheet.number {
-        true => Ok(state),
-        false => Err(NotWritten),
-    }
+    let holds = sheet.changes.get() == sheet.written_after;
+    holds.then_some(state).ok_or(NotWritten)
 }
 
 fn line(page: u64) -> Option<(Arc<Sheet>, Line)> {
     let sheets = SHEETS.read().unwrap_or_else(PoisonError::into_inner);
-    let sheet = sheets.get(&((page >> 32) as u32))?;
+    let sheet = sheets.get(&((page >> 32) as u32))?.upgrade()?;
     let line = *sheet.lines.get(page as u32 as usize)?;
-    Some((sheet.clone(), line))
+    Some((sheet, line))
 }

@@ -124,11 +124,8 @@ pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: Ho
     add_timer(&mut world, entity, Kind::Timer);
 }
 
-pub(super) fn on_insert_lifetime(
-    mut world: DeferredWorld,
-    HookContext { entity, .. }: HookContext,
-) {
-    add_timer(&mut world, entity, Kind::Lifetime);
+pub(super) fn on_insert_lifetime(mut world: DeferredWorld, context: HookContext) {
+    add_timer(&mut world, context.entity, Kind::Lifetime);
 }
 
 /// Puts the timer of this kind on `entity` into a queue. The next swap arms it.

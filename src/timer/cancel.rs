@@ -15,11 +15,8 @@ use crate::{
 };
 
 /// Cancels a lifetime that is about to be replaced or removed.
-pub(super) fn on_discard_lifetime(
-    mut world: DeferredWorld,
-    HookContext { entity, .. }: HookContext,
-) {
-    cancel_silently(&mut world, entity, Kind::Lifetime);
+pub(super) fn on_discard_lifetime(mut world: DeferredWorld, context: HookContext) {
+    cancel_silently(&mut world, context.entity, Kind::Lifetime);
 }
 
 /// Takes a timer of `entity` out of its queue, without an event.
@@ -100,7 +97,10 @@ pub(super) fn take_out(
     let entity_ref = world.get_entity(entity).ok()?;
     let timer = entity_ref.get::<Timer>()?;
     let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
-    let saved = timer.loaded().map_or(0, TimerState::remaining);
+    let saved = match timer.loaded() {
+        Some(TimerState::Armed(progress)) => progress.remaining,
+        _ => 0,
+    };
     leave(timer);
     let place = place?;
     let clock = place.0;

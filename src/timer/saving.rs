@@ -24,6 +24,8 @@ pub(crate) use state::TimerState;
 #[cfg(feature = "serialize")]
 pub(crate) use world_state::{MAX_STEPS, SavedWorld, load_world_state};
 
+use bevy_platform::sync::OnceLock;
+
 #[cfg(feature = "serialize")]
 use super::ClockId;
 use super::Timer;
@@ -32,20 +34,22 @@ use sheet::NotWritten;
 impl Timer {
     /// Returns the state in which the component was loaded, until it is armed.
     pub(crate) fn loaded(&self) -> Option<&TimerState> {
-        self.extra.as_deref()?.loaded.as_ref()?.state()
+        let Loaded { state, used } = self.extra.as_deref()?.loaded.as_ref()?;
+        used.get().is_none().then_some(state)
     }
 
     /// Puts the timer into a saved state when the component is inserted.
     pub(super) fn load(&mut self, state: TimerState) {
         let extra = self.extra.get_or_insert_default();
-        extra.loaded = Some(Loaded::new(state));
+        let used = OnceLock::new();
+        extra.loaded = Some(Loaded { state, used });
     }
 
     /// Notes that the loaded state, if any, has been used.
     pub(super) fn use_loaded(&self) {
         let extra = self.extra.as_deref();
         if let Some(loaded) = extra.and_then(|extra| extra.loaded.as_ref()) {
-            loaded.use_up();
+            _ = loaded.used.set(());
         }
     }
 

@@ -4,7 +4,7 @@
 use core::num::{NonZeroU32, NonZeroU64};
 
 use bevy_ecs::entity::MapEntities;
-use bevy_platform::sync::atomic::{AtomicBool, Ordering};
+use bevy_platform::sync::OnceLock;
 
 #[cfg(feature = "serialize")]
 use super::fields::Fields;
@@ -46,7 +46,7 @@ pub(crate) struct Progress {
     /// The time that the clock shows.
     pub(super) now: u64,
     /// The time until the deadline, or [`NEVER`].
-    pub(super) remaining: u64,
+    pub(in crate::timer) remaining: u64,
     /// The time since a deadline that has passed, because the timer was paused or its clock stopped.
     #[cfg_attr(feature = "serialize", serde(default))]
     pub(super) lateness: u64,
@@ -96,14 +96,6 @@ impl TimerState {
             Self::Unsettled { .. } | Self::Finished => None,
         }
     }
-
-    /// Returns the time until the deadline, or zero if the wait has not started.
-    pub(in crate::timer) fn remaining(&self) -> u64 {
-        match self {
-            Self::Armed(progress) => progress.remaining,
-            Self::Unsettled { .. } | Self::Finished => 0,
-        }
-    }
 }
 
 impl Progress {
@@ -146,38 +138,10 @@ impl Progress {
 }
 
 /// The state with which a component was loaded. It counts for the first insertion.
-#[derive(MapEntities, Debug)]
+#[derive(MapEntities, Clone, Debug)]
 pub(in crate::timer) struct Loaded {
     #[entities]
-    state: TimerState,
-    is_used: AtomicBool,
-}
-
-impl Loaded {
-    pub(in crate::timer) fn new(state: TimerState) -> Self {
-        Self {
-            state,
-            is_used: AtomicBool::new(false),
-        }
-    }
-
-    pub(in crate::timer) fn state(&self) -> Option<&TimerState> {
-        let is_used = self.is_used.load(Ordering::Relaxed);
-        (!is_used).then_some(&self.state)
-    }
-
-    /// Notes that the timer has been armed or cancelled. If it is inserted again, it starts over.
-    pub(in crate::timer) fn use_up(&self) {
-        self.is_used.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Clones the state, unless it has been used.
-impl Clone for Loaded {
-    fn clone(&self) -> Self {
-        Self {
-            state: self.state,
-            is_used: AtomicBool::new(self.state().is_none()),
-        }
-    }
+    pub(super) state: TimerState,
+    /// Set once the timer has been armed or cancelled. If it is inserted again, it starts over.
+    pub(super) used: OnceLock<()>,
 }

@@ -190,8 +190,7 @@ impl TimerCancelled {
     /// Returns `true` if the timer has this [key](crate::timer::Keyed).
     #[must_use]
     pub fn has_key(&self, key: impl IntoKey) -> bool {
-        self.key
-            .is_some_and(|own| Some(own) == KeyId::find(&key.name()))
+        self.key.is_some() && self.key == KeyId::find(&key.name())
     }
 
     /// Returns the clock of the timer. It may be gone.

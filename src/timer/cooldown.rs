@@ -334,10 +334,8 @@ impl Cooldown {
     /// ```
     #[must_use]
     pub fn next_charge_at(&self, now: Duration) -> Option<Duration> {
-        let missing = self.max_charges.get() - self.charges(now);
-        let others = self.duration().saturating_mul(missing.checked_sub(1)?);
-        let full_at = now.saturating_add(self.missing(now));
-        Some(full_at.saturating_sub(others))
+        let next = self.next_charge_in(now);
+        (!next.is_zero()).then(|| now.saturating_add(next))
     }
 
     /// Returns a timer that fires when the cooldown is ready, or in the next run if it is ready

@@ -197,8 +197,8 @@ impl TimerFired {
     /// Returns `true` if the timer has this [key](crate::timer::Keyed).
     #[must_use]
     pub fn has_key(&self, key: impl IntoKey) -> bool {
-        self.key_id()
-            .is_some_and(|own| Some(own) == KeyId::find(&key.name()))
+        let own = self.key_id();
+        own.is_some() && own == KeyId::find(&key.name())
     }
 
     /// Returns the clock of the timer.

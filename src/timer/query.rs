@@ -293,10 +293,8 @@ impl fmt::Display for ArmedTimers<'_, '_> {
 impl ArmedTimers<'_, '_> {
     fn write_row(&self, f: &mut fmt::Formatter<'_>, timer: &TimerStatus) -> fmt::Result {
         let clock = timer.clock.to_string();
-        let (remaining, wait) = (
-            format!("{:?}", timer.remaining),
-            format!("{:?}", timer.wait),
-        );
+        let remaining = format!("{:?}", timer.remaining);
+        let wait = format!("{:?}", timer.wait);
         let fired = timer.count;
         write!(f, "\n{clock:<10} {remaining:>14} {wait:>14} {fired:>6}  ")?;
         let is_owned = timer.owner != timer.entity;

@@ -64,10 +64,6 @@ impl Reports {
         self.runs[Self::index(scope)]
     }
 
-    pub(super) fn run_mut(&mut self, scope: Scope) -> &mut RunStats {
-        &mut self.runs[Self::index(scope)]
-    }
-
     /// Returns `true` if a run has timers to end that have finished.
     pub(super) fn has_ended(&self, scope: Scope) -> bool {
         match scope {

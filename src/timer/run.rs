@@ -425,7 +425,7 @@ impl TimerQueues {
     /// Starts the statistics and the budget of a run.
     fn begin_run(&mut self, scope: Scope) {
         let reports = &mut self.reports;
-        *reports.run_mut(scope) = RunStats {
+        reports.runs[Reports::index(scope)] = RunStats {
             armed: mem::take(&mut reports.armed),
             cancelled: reports.cancelled.len(),
             ..RunStats::default()

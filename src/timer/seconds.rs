@@ -79,10 +79,8 @@ impl IntoDuration for f64 {
         }
         // The only error left is a number that is too large for a `Duration`.
         let duration = Duration::try_from_secs_f64(self).unwrap_or(Duration::MAX);
-        Ok(match duration.is_zero() && self > 0.0 {
-            true => Duration::from_nanos(1),
-            false => duration,
-        })
+        let least = Duration::from_nanos((self > 0.0).into());
+        Ok(duration.max(least))
     }
 }
 

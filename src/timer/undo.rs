@@ -58,12 +58,11 @@ impl ClockQueue {
             self.timers.sequence(key),
         ) {
             journal.note((timer.entity, timer.kind()), || {
-                let timer = timer.clone();
                 Some(QueuedTimer {
                     place,
                     sequence,
                     deadline,
-                    timer,
+                    timer: timer.clone(),
                 })
             });
         }
@@ -153,9 +152,8 @@ impl TimerQueues {
             mut place,
             sequence,
             deadline,
-            ref timer,
-        } = *earlier;
-        let mut timer = timer.clone();
+            mut timer,
+        } = earlier.clone();
         timer.entity = name.0;
         // A run begins without bursts.
         timer.burst = 0;

@@ -9,7 +9,6 @@ use super::{
     CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Place, Timer, TimerQueues,
     WhenDone,
     arm::settle_now,
-    build::or_panic,
     cancel::take_out,
     end::{Ended, end_recorded, end_unarmed},
     keyed::find_keyed,
@@ -102,21 +101,18 @@ pub struct TimerMut<'w> {
 }
 
 impl<'w> TimerMut<'w> {
-    fn new(world: &'w mut World, entity: Entity) -> Result<Self, NoSuchTimer> {
-        let unknown = |clock| NoSuchTimer {
-            entity,
-            key: None,
-            clock,
-        };
-        let timer = world.get::<Timer>(entity).ok_or(unknown(None))?;
+    /// # Errors
+    ///
+    /// Returns the clock of the timer, if there is a timer, but not this clock.
+    fn new(world: &'w mut World, entity: Entity) -> Result<Self, Option<ClockId>> {
+        let timer = world.get::<Timer>(entity).ok_or(None)?;
         timer.seat.unwrite();
         let (settings, place) = (timer.clone(), timer.seat.place());
         let settled = place.and_then(|place| settle_now(world, place));
-        let settled = settled.ok_or(unknown(None))?;
-        let place = settled.map_err(|clock| unknown(Some(clock)))?;
+        let place = settled.ok_or(None)?.map_err(Some)?;
         let table = world.get_resource::<ClockTable>();
         let reading = table.and_then(|table| table.reading(place.0));
-        let reading = reading.ok_or(unknown(None))?;
+        let reading = reading.ok_or(None)?;
         Ok(Self {
             world,
             entity,
@@ -214,7 +210,7 @@ impl<'w> TimerMut<'w> {
     /// Panics if `interval` is zero, or a negative, infinite or invalid number.
     #[track_caller]
     pub fn set_interval(&mut self, interval: impl IntoDuration) {
-        let interval = or_panic(Timer::try_every(interval)).interval;
+        let interval = Timer::every(interval).interval;
         let delay = self.settings.delay;
         self.with_armed(|armed| armed.set_interval(interval, delay));
     }
@@ -343,7 +339,12 @@ pub(crate) fn change_timer(
     entity: Entity,
     change: impl FnOnce(&mut TimerMut),
 ) -> Result<(), NoSuchTimer> {
-    change(&mut TimerMut::new(world, entity)?);
+    let timer = TimerMut::new(world, entity);
+    change(&mut timer.map_err(|clock| NoSuchTimer {
+        entity,
+        key: None,
+        clock,
+    })?);
     Ok(())
 }
 
@@ -354,14 +355,13 @@ pub(crate) fn change_keyed(
     key: impl IntoKey,
     change: impl FnOnce(&mut TimerMut),
 ) -> Result<(), NoSuchTimer> {
-    let unknown = |clock| NoSuchTimer {
+    let timer = find_keyed(world, owner, &key).ok_or(None);
+    let timer = timer.and_then(|timer| TimerMut::new(world, timer));
+    change(&mut timer.map_err(|clock| NoSuchTimer {
         entity: owner,
         key: Some(key.name()),
         clock,
-    };
-    let timer = find_keyed(world, owner, &key).ok_or_else(|| unknown(None))?;
-    let timer = TimerMut::new(world, timer);
-    change(&mut timer.map_err(|error| unknown(error.clock))?);
+    })?);
     Ok(())
 }
 
@@ -415,21 +415,20 @@ pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &impl IntoKey)
 
 /// Cancels the timer on `owner` and all timers that belong to it.
 pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
-    if world.get::<Timer>(owner).is_some() && !survives(world, owner) {
+    if is_cancelled_with_owner(world, owner) {
         cancel_now(world, owner, CancelReason::Cancelled, WhenDone::Keep);
     }
     for timer in owned_by(world, owner) {
         // A handler may have moved it to another owner.
         if world.get::<OwnedBy>(timer) == Some(&OwnedBy(owner))
-            && world.get::<Timer>(timer).is_some()
-            && !survives(world, timer)
+            && is_cancelled_with_owner(world, timer)
         {
             cancel_and_despawn(world, timer, CancelReason::Cancelled);
         }
     }
 }
 
-fn survives(world: &World, timer: Entity) -> bool {
-    let timer = world.get::<CrateTimer>(timer);
-    timer.is_some_and(|timer| *timer != CrateTimer::Commands)
+fn is_cancelled_with_owner(world: &World, timer: Entity) -> bool {
+    let feature = world.get::<CrateTimer>(timer);
+    world.get::<Timer>(timer).is_some() && feature.is_none_or(|it| *it == CrateTimer::Commands)
 }

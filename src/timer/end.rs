@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     clock::{Cadence, Clock, ClockTable},
-    owner::OwnedBy,
+    owner::{OwnedBy, owner_of},
     pause::Pauses,
     recent_peak::RecentPeak,
 };
@@ -61,10 +61,8 @@ impl Ended {
 
     pub(super) fn lifetime(entity: Entity) -> Self {
         Self {
-            entity,
             kind: Kind::Lifetime,
-            when_done: WhenDone::Despawn,
-            order: usize::MAX,
+            ..Self::timer(entity, WhenDone::Despawn)
         }
     }
 }
@@ -186,22 +184,18 @@ impl Finished {
 
 fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     let finished = world.get::<Finished>(entity);
-    let Some(loaded) = finished.filter(|it| it.origin == Origin::Saved).cloned() else {
+    let Some(Finished { ends, order, .. }) =
+        finished.filter(|it| it.origin == Origin::Saved).cloned()
+    else {
         return;
     };
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-        for (ended, ends) in queues.reports.ended.ended.iter_mut().zip(loaded.ends) {
+        for (ended, ends) in queues.reports.ended.ended.iter_mut().zip(ends) {
             // A scene inserts components in any order.
-            let place = ended.partition_point(|it| it.order <= loaded.order);
-            for when_done in ends.into_iter().rev() {
-                let order = loaded.order;
-                ended.insert(
-                    place,
-                    Ended {
-                        order,
-                        ..Ended::timer(entity, when_done)
-                    },
-                );
+            let place = ended.partition_point(|it| it.order <= order);
+            for (place, when_done) in (place..).zip(ends) {
+                let end = Ended::timer(entity, when_done);
+                ended.insert(place, Ended { order, ..end });
             }
         }
     }
@@ -321,12 +315,9 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
             unsettle(&mut world, (clock_key, key), entity, kind);
             continue;
         }
-        let owner = match timer.is(Mark::Owned) {
-            true => world.get::<OwnedBy>(entity).map(|by| by.0),
-            false => Some(entity),
-        };
+        let is_owner = |timer: EntityRef| owner_of(timer) == clock;
         // If the clock is also the owner, `OwnerGone` is the more precise reason.
-        let reason = match is_despawned && owner == Some(clock) {
+        let reason = match is_despawned && world.get_entity(entity).is_ok_and(is_owner) {
             true => CancelReason::OwnerGone,
             false => CancelReason::ClockGone,
         };
@@ -416,8 +407,7 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
         entity.remove::<Timer>();
     }
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-        let when_done = WhenDone::DespawnUnlessOwned;
-        let ended = Ended::timer(entity, when_done);
+        let ended = Ended::timer(entity, WhenDone::DespawnUnlessOwned);
         queues.reports.ended.push(None, ended);
     }
 }

@@ -198,21 +198,14 @@ fn on_insert(mut world: DeferredWorld, context: HookContext) {
         on_orphan(&mut world, entity);
         return <OwnedBy as Relationship>::on_insert(world, context);
     }
-    if !join(&mut world, owner, &context) {
-        <OwnedBy as Relationship>::on_insert(world.reborrow(), context);
+    // Bevy inserts a missing list.
+    let is_usual = matches!(context.relationship_hook_mode, RelationshipHookMode::Run);
+    match world.get_mut::<Owned>(owner) {
+        Some(mut owned) if is_usual && owner != entity => _ = owned.0.add(entity),
+        _ => <OwnedBy as Relationship>::on_insert(world.reborrow(), context),
     }
     follow_owner(&mut world, entity, true);
     take_key(&mut world, entity);
-}
-
-/// Adds an entity to the list of its owner, and returns `false` if there is no such list. Bevy
-/// inserts a missing one.
-fn join(world: &mut DeferredWorld, owner: Entity, context: &HookContext) -> bool {
-    let is_usual = matches!(context.relationship_hook_mode, RelationshipHookMode::Run);
-    match world.get_mut::<Owned>(owner) {
-        Some(mut owned) if is_usual && owner != context.entity => owned.0.add(context.entity),
-        _ => false,
-    }
 }
 
 fn on_discard(mut world: DeferredWorld, context: HookContext) {

@@ -75,7 +75,7 @@ pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
 }
 
 impl ArmedTimer {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(entity: Entity, kind: Kind, timer: &Timer) -> Self {
         let options = timer.options();
         let mut armed = Self {
@@ -99,6 +99,7 @@ impl ArmedTimer {
         armed
     }
 
+    #[inline]
     pub(super) fn kind(&self) -> Kind {
         match self.reaction {
             Reaction::EndLife => Kind::Lifetime,

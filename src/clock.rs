@@ -106,7 +106,7 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 /// # Reflection
 ///
 /// With the feature `bevy_reflect`, an inspector or the remote protocol can set the fields `parent`,
-/// `speed`, `paused`, `jump.set_now` and `jump.advance_by`. An invalid speed or parent leaves the clock
+/// `speed`, `paused`, `jump.set_now`, `jump.advance_by` and `jump.skip_by`. An invalid speed or parent leaves the clock
 /// as it was, and Bevy's error handler gets a warning with [`ClockError`]. To serialize a clock,
 /// reflection uses serde.
 ///
@@ -183,8 +183,8 @@ pub(crate) struct Settings {
     paused: bool,
 }
 
-/// The change that the next reading makes to the time of a clock in a world: it advances the clock, and then sets
-/// the time that it shows.
+/// The change that the next reading makes to the time of a clock in a world: it advances the clock, skips time, and
+/// then sets the time that it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -195,6 +195,8 @@ pub(crate) struct Settings {
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 struct Jump {
     advance_by: Duration,
+    #[cfg_attr(feature = "serialize", serde(default))]
+    skip_by: Duration,
     set_now: Option<Duration>,
 }
 
@@ -350,22 +352,63 @@ impl Clock {
     ///
     /// Timers that become due fire in the next run, in order.
     ///
-    /// Use this to test a weekly job in a second. In contrast, [`set_now`](Self::set_now) moves the
-    /// clock together with all deadlines. [`fast_forward`](crate::DueWorldExt::fast_forward) has a
-    /// separate run for each deadline on the way.
+    /// Use this to test a weekly job in a second. Each deadline that has passed follows its
+    /// [`MissedTicks`](crate::MissedTicks). [`skip_by`](Self::skip_by) fires each timer once.
+    /// [`set_now`](Self::set_now) moves the clock together with all deadlines.
+    /// [`fast_forward`](crate::DueWorldExt::fast_forward) has a separate run for each deadline on the way.
     #[doc(alias = "adjust")]
     pub fn advance_by(&mut self, by: Duration) {
-        let time = match &mut self.start {
-            Start::Value(time) => &mut time.now,
-            _ => {
-                self.jump.advance_by = self.jump.advance_by.saturating_add(by);
-                match &mut self.jump.set_now {
-                    Some(now) => now,
-                    None => return,
-                }
-            }
-        };
-        *time = time.saturating_add(by);
+        self.jump(by, |jump| &mut jump.advance_by);
+    }
+
+    /// Advances the clock at the next reading, and lets each timer fire at most once for the time that is skipped.
+    ///
+    /// Sleep until the morning: the merchant who comes every day comes once, however many days have passed.
+    /// [`TimerFired::missed`](crate::TimerFired::missed) counts the other deadlines, and the timer stays on its grid.
+    /// This also holds for the clocks below this one. It counts in the run that follows the reading: a clock that
+    /// is stopped then fires what it has missed as after a [long frame](Self::advance_by).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// const DAY: Duration = Duration::from_secs(24 * 3600);
+    ///
+    /// #[derive(Resource, Default)]
+    /// struct Visits(Vec<u64>);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default())).init_resource::<Visits>();
+    /// let sun = app.world_mut().spawn(Clock::new()).id();
+    /// app.world_mut().spawn(Timer::every(DAY).on(sun)).observe(
+    ///     |visit: On<TimerFired>, mut visits: ResMut<Visits>| visits.0.push(visit.missed()),
+    /// );
+    /// app.update();
+    /// app.world_mut().get_mut::<Clock>(sun).unwrap().skip_by(3 * DAY);
+    /// app.update();
+    /// assert_eq!(app.world().resource::<Visits>().0, [2]);
+    /// ```
+    #[doc(alias("sleep", "jump"))]
+    pub fn skip_by(&mut self, by: Duration) {
+        self.jump(by, |jump| &mut jump.skip_by);
+    }
+
+    /// Adds to a jump of the clock in a world, or to the time of a clock that is a value.
+    fn jump(&mut self, by: Duration, part: impl FnOnce(&mut Jump) -> &mut Duration) {
+        if let Start::Value(time) = &mut self.start {
+            time.now = time.now.saturating_add(by);
+            return;
+        }
+        let part = part(&mut self.jump);
+        *part = part.saturating_add(by);
+        if let Some(now) = &mut self.jump.set_now {
+            *now = now.saturating_add(by);
+        }
     }
 
     /// Sets the clock to `now`. At the next reading, it shows `now` plus the time that passed since this one.
@@ -437,6 +480,7 @@ impl Clock {
 impl Jump {
     fn apply(self, time: &mut Reading) {
         time.advance(saturating_nanos(self.advance_by));
+        time.advance(saturating_nanos(self.skip_by));
         if let Some(now) = self.set_now {
             time.set_shown(now);
         }

@@ -42,7 +42,7 @@ pub(crate) fn read_clocks(
     cadence: Cadence,
     edited: &mut EditedClocks,
 ) -> Result {
-    take_changes(world, edited)?;
+    let skipped = take_changes(world, edited)?;
     let mut times = [(0, 0); BUILT_IN.len()];
     for &root in cadence.roots() {
         times[root as usize] = bevy_time(world, BUILT_IN[root as usize]);
@@ -50,11 +50,15 @@ pub(crate) fn read_clocks(
     let mut table = world.resource_mut::<ClockTable>();
     table.end_load();
     table.advance(cadence, times);
+    for key in skipped {
+        table.note_skip(key, cadence);
+    }
     Ok(())
 }
 
-/// Takes over the changes of all components. They count from the time that the clocks show.
-pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Result {
+/// Takes over the changes of all components, and returns the clocks that have skipped time. The changes count from
+/// the time that the clocks show.
+pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Result<Vec<ClockKey>> {
     let now = world.change_tick();
     let (own, table) = edited.get(world)?;
     let mut edited = Vec::new();
@@ -87,7 +91,7 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     let mut table = world.resource_mut::<ClockTable>();
     table.taken = now;
     if edited.is_empty() && table.load.is_idle() && table.rows.orphans == 0 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     table.order_loaded();
     take_settings_of(world, edited.iter().copied());
@@ -107,10 +111,11 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     let mut table = world.resource_mut::<ClockTable>();
     // All jump from the time that they show. Then each follows the jump of its parent.
     jumps.iter().for_each(|&(key, _)| table.settle(key));
-    for (key, jump) in jumps {
+    for &(key, jump) in &jumps {
         table.change_settled(key, |row| jump.apply(&mut row.time));
     }
-    Ok(())
+    let skipped = jumps.iter().filter(|(_, jump)| !jump.skip_by.is_zero());
+    Ok(skipped.map(|&(key, _)| key).collect())
 }
 
 /// Brings loaded clocks into their order. Lets clocks take over the settings of their components before the

@@ -109,6 +109,8 @@ pub(super) struct Row {
     pub(super) time: Reading,
     pub(super) seen: u64,
     pub(super) past: Past,
+    /// The round of the reading at which the clock last skipped time, if any.
+    pub(super) skipped: Option<u64>,
     /// When to look at the queue of the clock again. Too early is harmless.
     pub(super) look: Option<u64>,
 }
@@ -179,6 +181,7 @@ impl Row {
             time,
             seen: 0,
             past: Past::new(0, time.now),
+            skipped: None,
             look: None,
         };
         row.update_rate();

@@ -231,6 +231,23 @@ impl ClockTable {
         Ok(rows.map(Row::speed).product())
     }
 
+    /// Notes that a clock has skipped time, before the next run of its cadence.
+    pub(super) fn note_skip(&mut self, key: ClockKey, reading: Cadence) {
+        for key in self.rows.descendants(key).into_iter().chain([key]) {
+            if let Some(row) = self.rows.get_mut(key) {
+                let round = self.rounds[row.cadence() as usize];
+                // The next reading of the other cadence is the first after the skip.
+                row.skipped = Some(round + u64::from(row.cadence() != reading));
+            }
+        }
+    }
+
+    /// Returns `true` if a clock has skipped time since the run before this one.
+    pub(crate) fn has_skipped(&self, key: ClockKey) -> bool {
+        let row = self.rows.get(key);
+        row.is_some_and(|row| row.skipped == Some(self.rounds[row.cadence() as usize]))
+    }
+
     /// Returns the time on the game clock.
     #[inline]
     pub(crate) fn game_time(&self) -> u64 {
@@ -516,6 +533,7 @@ impl ClockTable {
             row.root = root;
             if row.cadence() != before {
                 row.past = Past::new(self.rounds[row.cadence() as usize], row.time.now);
+                row.skipped = None;
                 self.has_moved = true;
             }
         }

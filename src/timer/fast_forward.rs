@@ -125,6 +125,7 @@ impl Forward {
 
     /// Lets clocks follow the changes of their components.
     fn take_changes(&mut self, world: &mut World) {
+        // Each deadline on the way has its own run.
         if let Err(error) = take_changes(world, &mut self.clocks) {
             report::<Self>(world, error);
         }

@@ -53,6 +53,8 @@ pub(super) struct Turn {
     stops: SmallVec<[Entity; 2]>,
     /// Whether a pause of the game stops it.
     is_in_game: bool,
+    /// Whether it has skipped time, so that each timer fires at most once.
+    has_skipped: bool,
     changes: Changes,
     /// The number of changes when the time was read.
     seen: u64,
@@ -93,6 +95,7 @@ impl Turn {
             reading,
             stops,
             is_in_game,
+            has_skipped: table.has_skipped(clock.0),
             changes: table.changes().clone(),
             seen: table.changes().with_edits(),
         })
@@ -125,6 +128,7 @@ impl Turn {
         (key, deadline): (Key, u64),
         burst_limit: u32,
     ) -> (Fired, Option<u64>) {
+        let burst_limit = if self.has_skipped { 1 } else { burst_limit };
         let (missed, next) = timer.advance(deadline, self.reading.now, burst_limit);
         let mut fired = self.fired(timer, key, deadline);
         fired.event = fired.event.with_missed(missed).with_last(next.is_none());

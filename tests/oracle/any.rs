@@ -160,6 +160,7 @@ fn any_clock_op() -> BoxedStrategy<Op> {
         2 => (any_owner(), any_at()).prop_map(|(slot, parent)| Op::SetParent(slot, parent)),
         1 => (any_at(), any_span()).prop_map(|(at, shown)| Op::SetNow(at, shown)),
         2 => (any_at(), any_span()).prop_map(|(at, by)| Op::Advance(at, by)),
+        2 => (any_at(), any_span()).prop_map(|(at, by)| Op::SkipTime(at, by)),
         2 => (any_pair(), any_ratio(), weighted(0.5, 0..2_usize)).prop_map(
             |((slot, clock), factor, group)| Op::Modify(slot, Some((clock, factor, group)))
         ),

@@ -70,6 +70,8 @@ pub(crate) enum Op {
     SetParent(Slot, At),
     SetNow(At, u64),
     Advance(At, u64),
+    /// Skips time, for which each timer fires at most once.
+    SkipTime(At, u64),
     /// Inserts a `SpeedModifier` of the clock in the second slot, perhaps in a group, or removes it.
     Modify(Slot, Option<(Slot, Ratio, Option<usize>)>),
     /// Inserts or removes the marker of the clocks that run only under the condition.

@@ -203,3 +203,31 @@ fn the_last_tick_comes_in_either_order() {
         assert_eq!(attacks(&app, unit), 3);
     }
 }
+
+#[test]
+fn a_day_that_is_skipped_brings_one_merchant_and_a_day_that_is_advanced_brings_each() {
+    for (skips, expected) in [(true, 1), (false, 3)] {
+        let mut app = arena();
+        let world = app.world_mut();
+        let sun = world.spawn(Clock::new()).id();
+        let town = world.spawn(Clock::of(sun)).id();
+        let visit = || (Attacks::default(), Timer::every(24.0));
+        let merchants = [sun, town].map(|clock| {
+            let merchant = world.spawn((visit(), OnClock::new(clock)));
+            merchant.id()
+        });
+        play(&mut app, 1);
+        let mut clock = app.world_mut().get_mut::<Clock>(sun).unwrap();
+        match skips {
+            true => clock.skip_by(ms(72_000)),
+            false => clock.advance_by(ms(72_000)),
+        }
+        play(&mut app, 1);
+        assert_eq!(merchants.map(|it| attacks(&app, it)), [expected; 2]);
+        // The grid is as before.
+        play(&mut app, 21);
+        assert_eq!(merchants.map(|it| attacks(&app, it)), [expected; 2]);
+        play(&mut app, 1);
+        assert_eq!(merchants.map(|it| attacks(&app, it)), [expected + 1; 2]);
+    }
+}

@@ -181,6 +181,10 @@ impl Player<'_> {
                 let by = self.shared.rules.span(by);
                 self.with_clock(at, |clock| clock.advance_by(by));
             }
+            Op::SkipTime(at, by) => {
+                let by = self.shared.rules.span(by);
+                self.with_clock(at, |clock| clock.skip_by(by));
+            }
             Op::Modify(slot, Some((clock, factor, group))) => {
                 if let Some(clock) = self.at(clock) {
                     let modifier = SpeedModifier::new(clock, factor.get());

@@ -138,6 +138,13 @@ impl Model {
                     clock.set_now = clock.set_now.map(|now| now.saturating_add(by));
                 });
             }
+            Op::SkipTime(at, by) => {
+                let by = self.rules.nanos(by);
+                self.with_component(at, |clock| {
+                    clock.skip_by = clock.skip_by.saturating_add(by);
+                    clock.set_now = clock.set_now.map(|now| now.saturating_add(by));
+                });
+            }
             Op::Modify(slot, modified) => self.on(slot, |model, id| {
                 let at = |(slot, factor, group)| Some((model.at(slot)?, factor, group));
                 match modified.map(at) {

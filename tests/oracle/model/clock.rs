@@ -41,6 +41,8 @@ pub(crate) struct Clock {
     pub(crate) offset: i128,
     /// Whether it stood still at the last reading.
     pub(super) was_stopped: bool,
+    /// The reading of its cadence at which it skipped time, so that each timer fires at most once.
+    pub(crate) skipped: Option<u64>,
     /// The time in the last two runs.
     pub(crate) ticks: (u64, u64),
 }
@@ -52,6 +54,7 @@ pub(crate) struct Component {
     pub(crate) speed: f64,
     pub(crate) is_paused: bool,
     pub(crate) advance_by: u64,
+    pub(crate) skip_by: u64,
     pub(super) set_now: Option<u64>,
 }
 
@@ -72,6 +75,7 @@ impl Component {
             speed,
             is_paused: false,
             advance_by: 0,
+            skip_by: 0,
             set_now: None,
         }
     }
@@ -96,6 +100,7 @@ impl Clock {
             seen: 0,
             offset: -i128::from(START),
             was_stopped: false,
+            skipped: None,
             ticks: (START, START),
         }
     }
@@ -153,13 +158,16 @@ impl Clock {
         (self.factor, self.is_disabled) = (saved.factor, saved.is_disabled);
     }
 
-    /// The time jumps at a reading.
-    pub(super) fn jump(&mut self) {
+    /// The time jumps at a reading. Returns `true` if some of it is skipped.
+    pub(super) fn jump(&mut self) -> bool {
         let by = mem::take(&mut self.component.advance_by);
+        let skipped = mem::take(&mut self.component.skip_by);
         self.advance(by);
+        self.advance(skipped);
         if let Some(shown) = self.component.set_now.take() {
             self.set_now(shown);
         }
+        skipped > 0
     }
 
     pub(crate) fn advance(&mut self, by: u64) {

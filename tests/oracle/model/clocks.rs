@@ -11,6 +11,8 @@ pub(crate) type Nth = usize;
 pub(crate) struct Clocks {
     pub(crate) all: Vec<Clock>,
     pub(crate) times: Times,
+    /// The readings of each cadence.
+    pub(crate) rounds: [u64; 2],
 }
 
 /// Bevy's times, and whether game time was paused when this frame began.
@@ -41,6 +43,7 @@ impl Clocks {
         Self {
             all: all.into(),
             times: Times::default(),
+            rounds: [0; 2],
         }
     }
 
@@ -51,7 +54,15 @@ impl Clocks {
 
     /// In a run, every clock of its cadence is read.
     pub(crate) fn read_all(&mut self, is_fixed: bool) {
-        self.take_changes();
+        let skipped = self.take_changes();
+        self.rounds[usize::from(is_fixed)] += 1;
+        for nth in 0..self.all.len() {
+            if skipped.iter().any(|&root| self.runs_on(nth, root)) {
+                let of = self.all[nth].is_fixed;
+                let round = self.rounds[usize::from(of)] + u64::from(of != is_fixed);
+                self.all[nth].skipped = Some(round);
+            }
+        }
         for nth in self.parents_first() {
             let is_here = self.all[nth].exists && self.all[nth].is_fixed == is_fixed;
             if is_here {
@@ -105,16 +116,26 @@ impl Clocks {
         self.all[nth].was_stopped = self.all[nth].is_stopped();
     }
 
-    /// Takes over what the components have changed.
-    pub(crate) fn take_changes(&mut self) {
+    /// Returns `true` if a clock has skipped time since the run before this one.
+    pub(crate) fn has_skipped(&self, nth: Nth) -> bool {
+        let clock = &self.all[nth];
+        clock.skipped == Some(self.rounds[usize::from(clock.is_fixed)])
+    }
+
+    /// Takes over what the components have changed. Returns the clocks that have skipped time.
+    pub(crate) fn take_changes(&mut self) -> Vec<Nth> {
         self.take_settings();
+        let mut skipped = Vec::new();
         for nth in self.parents_first() {
-            self.all[nth].jump();
+            if self.all[nth].jump() {
+                skipped.push(nth);
+            }
             if let Driver::Clock(parent) = self.all[nth].driver {
                 let to = self.all[parent].now;
                 self.all[nth].follow(to);
             }
         }
+        skipped
     }
 
     /// Takes over the settings of the components. They count from now on. Then clocks without a parent
@@ -273,6 +294,7 @@ impl Clocks {
                 let clock = &mut self.all[at];
                 clock.is_fixed = is_fixed;
                 clock.ticks = (clock.now, clock.now);
+                clock.skipped = None;
             }
         }
         true

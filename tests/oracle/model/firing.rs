@@ -121,7 +121,11 @@ impl Model {
     pub(super) fn fire(&mut self, at: usize, is_fixed: bool, stats: &mut [u64; 3]) -> Flow {
         let clock = self.timers[at].clock.expect("it is armed");
         let reading = self.clocks.all[clock].clone();
-        let (runs, limit) = (self.runs, self.rules.burst_limit);
+        let limit = match self.clocks.has_skipped(clock) {
+            true => 1,
+            false => self.rules.burst_limit,
+        };
+        let runs = self.runs;
         let span = self.entities[self.timers[at].entity].timer;
         let span = span.map_or(0, |spec| self.rules.nanos(spec.span));
         let timer = &mut self.timers[at];

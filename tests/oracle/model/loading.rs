@@ -15,7 +15,7 @@ impl Clocks {
     /// which the built-in ones know no fraction.
     pub(super) fn start_over(&mut self, new: Self) {
         let before = self.clone();
-        self.times = new.times;
+        (self.times, self.rounds) = (new.times, new.rounds);
         for (nth, saved) in before.all.iter().enumerate() {
             let own = Clock::new(saved.name, saved.parent, saved.driver, saved.speed);
             let mut clock = new.all.get(nth).cloned().unwrap_or(own);

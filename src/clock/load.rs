@@ -56,12 +56,6 @@ impl Load {
         self.clocks.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns `true` if the clock of this key was loaded since the last reading.
-    pub(super) fn is_loaded(&self, key: ClockKey) -> bool {
-        let loaded = |&(order, _, at): &(Order, Age, ClockKey)| order != Order::MAX && at == key;
-        self.clocks.iter().any(loaded)
-    }
-
     pub(super) fn add(&mut self, order: Option<Order>, (key, age): (ClockKey, Age)) {
         if order.is_some() || !self.clocks.is_empty() {
             self.clocks.push((order.unwrap_or(Order::MAX), age, key));

@@ -14,7 +14,7 @@ use super::{
     Clock,
     id::{ClockError, ClockId},
     modifier::SpeedModifier,
-    read::{add_clock, on_insert_on_clock},
+    read::add_clock,
     row::{Age, ClockKey, VIRTUAL},
     table::{ClockTable, FoundClock, Scope},
     time::Reading,
@@ -28,9 +28,9 @@ use super::{
 /// move an armed timer, use [`TimerMut::set_clock`](crate::timer::TimerMut::set_clock). To slow down an
 /// entity later, spawn a [`SpeedModifier`].
 ///
-/// An entity that carries a [`Clock`] is on its own clock, and `OnClock` names the parent of that one: if it is
-/// inserted later, it moves the clock there. With a clock that is inserted later, it counts for
-/// [`Clock::new`], which names no parent of its own.
+/// An entity that carries a [`Clock`] is on its own clock. If that clock is inserted with `OnClock` or after it, and
+/// was created with [`Clock::new`], which names no parent, `OnClock` names its parent. Later, use
+/// [`Clock::set_parent`].
 ///
 /// # Examples
 ///
@@ -59,7 +59,6 @@ use super::{
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-#[component(on_insert = on_insert_on_clock)]
 pub struct OnClock(#[entities] pub ClockId);
 
 impl OnClock {

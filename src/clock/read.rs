@@ -255,25 +255,6 @@ pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: Ho
     add_clock(&mut world, entity);
 }
 
-/// Puts the clock of an entity on the clock that the entity is to be on, unless the two were loaded together.
-pub(super) fn on_insert_on_clock(
-    mut world: DeferredWorld,
-    HookContext { entity, .. }: HookContext,
-) {
-    let is_settled = |table: &ClockTable| {
-        let key = table.key_of(entity);
-        key.is_some_and(|key| !table.load.is_loaded(key))
-    };
-    if let Some(&OnClock(on)) = world.get::<OnClock>(entity)
-        && on != entity.into()
-        && world.get_resource().is_some_and(is_settled)
-        && let Some(mut clock) = world.get_mut::<Clock>(entity)
-        && clock.parent != on
-    {
-        clock.parent = on;
-    }
-}
-
 /// Removes a clock. Observers of `Remove<Clock>` run before this hook, and still find the clock.
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     let table = world.get_resource_mut::<ClockTable>();

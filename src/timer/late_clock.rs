@@ -4,11 +4,9 @@ use core::iter;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use super::{Kind, TimerQueues, queued::Mark};
+use super::{Kind, TimerQueues, arm::settle_now, queued::Mark};
 use crate::{
-    clock::{
-        Clock, ClockId, ClockTable, SpeedModifiers, add_missing_clock, clock_besides, clock_of,
-    },
+    clock::{Clock, ClockId, ClockTable, SpeedModifiers, clock_besides, clock_of},
     owner::{owned_by, owner_of},
 };
 
@@ -34,31 +32,34 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
 /// Moves the timers that are on the clock of an entity by default to a new clock there.
 pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
     let clock = added.entity;
-    add_missing_clock(&mut world, clock.into());
     let owned = owned_by(&world, clock).into_iter();
     for entity in iter::once(clock).chain(owned) {
-        for kind in [Kind::Timer, Kind::Lifetime] {
-            follow_clock(&mut world, entity, kind, clock);
+        for kind in Kind::ALL {
+            let timer = kind.get(&world, entity);
+            if timer.is_some_and(|timer| timer.seat.place().is_some()) {
+                let mut commands = world.commands();
+                commands
+                    .queue(move |world: &mut World| _ = follow_clock(world, entity, kind, clock));
+            }
         }
     }
 }
 
 /// Moves a timer to a new clock, where it keeps its remaining time, unless it chose another clock. The next swap
-/// settles a new timer.
-fn follow_clock(
-    world: &mut DeferredWorld,
-    entity: Entity,
-    kind: Kind,
-    clock: Entity,
-) -> Option<()> {
-    let entity_ref = world.get_entity(entity).ok()?;
-    let component = kind.on(entity_ref)?;
-    let (chosen, place) = (component.chosen_clock(), component.seat.place()?);
+/// settles a new timer. A loaded one was settled when it was saved.
+fn follow_clock(world: &mut World, entity: Entity, kind: Kind, clock: Entity) -> Option<()> {
+    let component = kind.get(world, entity)?;
+    let (mut place, is_loaded) = (component.seat.place()?, component.loaded().is_some());
+    if is_loaded {
+        place = settle_now(world, place)?.ok()?;
+    }
     let queues = world.get_resource::<TimerQueues>()?;
     if queues.timer(place)?.is(Mark::Unsettled) {
         return None;
     }
-    let owner = owner_of(entity_ref);
+    let entity_ref = world.get_entity(entity).ok()?;
+    let component = kind.on(entity_ref)?;
+    let (chosen, owner) = (component.chosen_clock(), owner_of(entity_ref));
     if clock_of(world, entity_ref, owner, chosen) != ClockId::Own(clock) {
         return None;
     }

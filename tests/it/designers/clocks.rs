@@ -104,7 +104,8 @@ fn a_unit_with_a_clock_enters_an_arena() {
     let arena = app.world_mut().spawn(Clock::new().with_speed(2.0)).id();
     let unit = app.world_mut().spawn((attacking(), Clock::new())).id();
     play(&mut app, 1);
-    app.world_mut().entity_mut(unit).insert(OnClock::new(arena));
+    let mut clock = app.world_mut().get_mut::<Clock>(unit).unwrap();
+    clock.set_parent(arena);
     play(&mut app, 2);
     assert_eq!(attacks(&app, unit), 5);
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, DespawnAfter, PausedBy, Timer, TimerCancelled, clock::SpeedModifier,
+    Clock, ClockId, DespawnAfter, OwnedBy, PausedBy, Timer, TimerCancelled, clock::SpeedModifier,
     prelude::*, save::SaveWorldExt, timer::TimerMut,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
@@ -285,4 +285,38 @@ fn the_dependents_of_a_despawned_unit_end_in_the_same_order_after_loading() {
     let expected: Vec<_> = expected.iter().map(|entity| names[entity]).collect();
     let shown = order(&mut after, names[&unit]);
     assert_eq!(shown, expected, "{keyed} {modifier} {names:?}");
+}
+
+/// The timer of a loaded unit follows a clock that comes before the first run.
+#[test]
+fn a_loaded_timer_follows_a_clock_that_comes_later() {
+    let mut before = app();
+    let world = before.world_mut();
+    let unit = world
+        .spawn((Timer::after(4.0), DespawnAfter::new(9.0)))
+        .id();
+    let owned = world.spawn((OwnedBy(unit), Timer::after(3.0))).id();
+    before.update();
+    let (mut after, names) = loaded(&mut before);
+    let slow = |app: &mut App, unit: Entity| {
+        let clock = Clock::new().with_speed(0.5);
+        app.world_mut().entity_mut(unit).insert(clock);
+        for _ in 0..4 {
+            app.update();
+        }
+    };
+    let left = |app: &mut App, [unit, owned]: [Entity; 2]| {
+        app.world_mut().with_timers(|timers| {
+            let timer = |timer| timers.get(timer).map(|it| (it.clock, it.remaining));
+            (timer(unit), timer(owned), timers.lifetime(unit))
+        })
+    };
+    slow(&mut before, unit);
+    slow(&mut after, names[&unit]);
+    let expected = left(&mut before, [unit, owned]);
+    assert_eq!(expected.0.map(|(clock, _)| clock), Some(unit.into()));
+    let shown = left(&mut after, [names[&unit], names[&owned]]);
+    let clock =
+        |it: Option<(ClockId, Duration)>| it.map(|(_, left)| (ClockId::from(names[&unit]), left));
+    assert_eq!(shown, (clock(expected.0), clock(expected.1), expected.2));
 }

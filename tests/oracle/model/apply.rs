@@ -98,7 +98,7 @@ impl Model {
             }
             Op::On(slot, at) => {
                 let on = at.map(|at| self.named(at));
-                self.on(slot, |model, id| model.set_on(id, on));
+                self.on(slot, |model, id| model.entities[id].on = on);
             }
             Op::Update(slot, priority, on) => {
                 let id = self.ensure(slot);
@@ -255,16 +255,6 @@ impl Model {
                     clock.set_now(now);
                 }
             }
-        }
-    }
-
-    /// A clock on an entity moves with it.
-    fn set_on(&mut self, id: Id, on: Option<Named>) {
-        self.entities[id].on = on;
-        if let Some(on) = on.filter(|&on| on != Named::Own(id))
-            && let Some(nth) = self.clocks.find(Named::Own(id))
-        {
-            self.clocks.all[nth].component.parent = on;
         }
     }
 

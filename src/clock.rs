@@ -465,6 +465,11 @@ impl Clock {
         self.paused = settings.paused;
     }
 
+    /// Returns `true` while the clock brings its place among the clocks of a saved world.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.start.time().is_some_and(|time| time.order.is_some())
+    }
+
     /// Leaves the time to the table from now on, and returns the time that the clock brings.
     fn enter_world(&mut self) -> SavedTime {
         let start = core::mem::replace(&mut self.start, Start::World);

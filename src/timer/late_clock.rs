@@ -4,7 +4,7 @@ use core::iter;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use super::{Kind, TimerQueues, arm::settle_now, queued::Mark};
+use super::{Kind, Place, TimerQueues, arm::settle_now, queued::Mark};
 use crate::{
     clock::{Clock, ClockId, ClockTable, SpeedModifiers, clock_besides, clock_of},
     owner::{owned_by, owner_of},
@@ -29,30 +29,48 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
     }
 }
 
-/// Moves the timers that are on the clock of an entity by default to a new clock there.
+/// Moves the timers that are on the clock of an entity by default to a new clock there. A loaded clock takes only
+/// those that wait for it: the others were saved on their clocks.
 pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
     let clock = added.entity;
+    let is_new = world
+        .get(clock)
+        .is_some_and(|clock: &Clock| !clock.is_loaded());
     let owned = owned_by(&world, clock).into_iter();
     for entity in iter::once(clock).chain(owned) {
         for kind in Kind::ALL {
             let timer = kind.get(&world, entity);
             if timer.is_some_and(|timer| timer.seat.place().is_some()) {
                 let mut commands = world.commands();
-                commands
-                    .queue(move |world: &mut World| _ = follow_clock(world, entity, kind, clock));
+                commands.queue(move |world: &mut World| {
+                    let settled = settle_loaded(world, entity, kind);
+                    if let Some(place) = settled.filter(|_| is_new) {
+                        follow_clock(world, (entity, kind), place, clock);
+                    }
+                });
             }
         }
     }
 }
 
-/// Moves a timer to a new clock, where it keeps its remaining time, unless it chose another clock. The next swap
-/// settles a new timer. A loaded one was settled when it was saved.
-fn follow_clock(world: &mut World, entity: Entity, kind: Kind, clock: Entity) -> Option<()> {
+/// Settles a loaded timer on the clock on which it was saved, and returns the place of the timer.
+fn settle_loaded(world: &mut World, entity: Entity, kind: Kind) -> Option<Place> {
     let component = kind.get(world, entity)?;
-    let (mut place, is_loaded) = (component.seat.place()?, component.loaded().is_some());
-    if is_loaded {
-        place = settle_now(world, place)?.ok()?;
+    let place = component.seat.place()?;
+    match component.loaded() {
+        Some(_) => settle_now(world, place)?.ok(),
+        None => Some(place),
     }
+}
+
+/// Moves a timer to a new clock, where it keeps its remaining time, unless it chose another clock. The next swap
+/// settles a new timer.
+fn follow_clock(
+    world: &mut World,
+    (entity, kind): (Entity, Kind),
+    place: Place,
+    clock: Entity,
+) -> Option<()> {
     let queues = world.get_resource::<TimerQueues>()?;
     if queues.timer(place)?.is(Mark::Unsettled) {
         return None;

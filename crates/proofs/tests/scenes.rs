@@ -10,13 +10,15 @@ use core::{any::TypeId, time::Duration};
 use bevy_app::App;
 use bevy_asset::{AssetPath, LoadFromPath, UntypedHandle};
 use bevy_due::{
-    Clock, DespawnAfter, DuePlugin, Timer, TimerCancelled,
+    Clock, ClocksMut, DespawnAfter, DuePlugin, Timer, TimerCancelled,
+    clock::SpeedModifier,
     prelude::*,
     save::{Finished, SaveWorldExt},
     timer::Pauses,
 };
 use bevy_ecs::{
     entity::EntityHashMap, entity_disabling::Disabled, prelude::*, reflect::AppTypeRegistry,
+    system::RunSystemOnce,
 };
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use bevy_world_serialization::{DynamicWorld, serde::WorldDeserializer};
@@ -238,4 +240,29 @@ fn a_timer_that_is_cancelled_before_its_clock_is_loaded_tells_what_was_left() {
     let left: Vec<_> = cancelled.drain().map(|it| it.remaining()).collect();
     let passed = Duration::from_millis(70);
     assert_eq!(left, [Duration::from_secs(1) - passed]);
+}
+
+#[test]
+fn a_loaded_clock_that_is_set_before_its_first_run_leaves_timers_their_time() {
+    let mut old = app();
+    let unit = old.world_mut().spawn_empty().id();
+    let stop = SpeedModifier::new(unit, 0.0);
+    old.world_mut().spawn((OwnedBy(unit), stop));
+    let life = DespawnAfter::new(0.1);
+    let effect = old.world_mut().spawn((OwnedBy(unit), life)).id();
+    old.update();
+
+    let scene = to_scene(old.world_mut());
+    let (mut new, mut map) = (app(), EntityHashMap::default());
+    scene.write_to_world(new.world_mut(), &mut map).unwrap();
+    let set_clock = move |mut clocks: ClocksMut| {
+        let mut clock = clocks.get_mut(map[&unit]).unwrap();
+        clock.set_now(Duration::from_millis(10));
+        map[&effect]
+    };
+    let effect = new.world_mut().run_system_once(set_clock).unwrap();
+    new.update();
+    let world = new.world_mut();
+    let left = world.with_timers(|timers| timers.lifetime(effect));
+    assert_eq!(left, Some(Duration::from_millis(100)));
 }

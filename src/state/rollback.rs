@@ -16,8 +16,8 @@
 //! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
-//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys |
-//! | messages on their way, and whose turn it is | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again. It comes last in the order of its kind |
+//! | messages on their way, and whose turn it is among the followers that are there | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
 #![cfg_attr(
     feature = "serialize",
     doc = "| entities before their export, as [not in transit](crate::moving::InTransit), and mail that is held during a move | entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity), nor past a [`commit_entity`](crate::moving::MoveWorldExt::commit_entity), which brings mail that the other world has forgotten |"
@@ -198,9 +198,14 @@ fn restore_timers(
     });
     leave_later_clocks(world, first_later);
     name_requests(world, &names);
-    snapshot
-        .mail
-        .put_back(world, &|entity| names.latest(entity));
+    let is_there = |entity: &Entity| world.entities().contains_spawned(*entity);
+    let mut given: EntityHashMap<Entity> = entities.clone();
+    given.retain(|earlier, latest| !is_there(earlier) && is_there(latest));
+    let latest = |entity| {
+        let entity = names.latest(entity);
+        given.get(&entity).copied().unwrap_or(entity)
+    };
+    snapshot.mail.put_back(world, &latest);
     for (earlier, latest) in names.iter() {
         if world.entities().contains_spawned(latest) {
             entities.insert(earlier, latest);

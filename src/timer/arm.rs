@@ -348,6 +348,22 @@ pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place
     }))
 }
 
+/// Puts a loaded timer on its clock, which was loaded after it. The timer stays loaded, so that the swap gives it its
+/// place among all timers of the load.
+pub(super) fn put_on_loaded_clock(world: &mut World, entity: Entity, kind: Kind) -> Option<()> {
+    let place = kind.get(world, entity)?.seat.place()?;
+    if place.0 != NO_CLOCK {
+        return None;
+    }
+    world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
+        let entity = world.get_entity(entity).ok()?;
+        let mut settling = Settling::new(world);
+        let put = settling.put_on_clock(&mut queues, entity, kind.on(entity)?, place);
+        queues.arming.swap_list.push(put.ok()?);
+        Some(())
+    })
+}
+
 /// Gives the loaded timers on the list their saved order before the swap does, so that they are saved in it.
 #[cfg(feature = "serialize")]
 pub(crate) fn order_loaded(world: &mut World) {
@@ -443,6 +459,19 @@ impl<'w> Settling<'w> {
         let Some(component) = kind.on(entity) else {
             return Ok(place);
         };
+        let place = self.put_on_clock(queues, entity, component, place)?;
+        component.use_loaded();
+        Ok(place)
+    }
+
+    /// Puts a new timer on its clock, and starts its delay if it had none.
+    fn put_on_clock(
+        &mut self,
+        queues: &mut TimerQueues,
+        entity: EntityRef,
+        component: &Timer,
+        place: Place,
+    ) -> Result<Place, ClockId> {
         let modifiers = &mut queues.arming.modifiers;
         modifiers.note(entity.archetype());
         let setting = Setting::new(self.world, modifiers, entity, component.chosen_clock());
@@ -458,7 +487,6 @@ impl<'w> Settling<'w> {
                 queues.move_new(place, clock, deadline, reading.now)
             }
         };
-        component.use_loaded();
         let place = place.ok_or(setting.clock)?;
         component.seat.move_to(Some(place));
         Ok(place)

@@ -4,7 +4,11 @@ use core::iter;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use super::{Kind, Place, TimerQueues, arm::settle_now, queued::Mark};
+use super::{
+    Kind, TimerQueues,
+    arm::{put_on_loaded_clock, settle_now},
+    queued::Mark,
+};
 use crate::{
     clock::{Clock, ClockId, ClockTable, SpeedModifiers, clock_besides, clock_of},
     owner::{owned_by, owner_of},
@@ -33,9 +37,7 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
 /// those that wait for it: the others were saved on their clocks.
 pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
     let clock = added.entity;
-    let is_new = world
-        .get(clock)
-        .is_some_and(|clock: &Clock| !clock.is_loaded());
+    let is_loaded = world.get(clock).is_some_and(Clock::is_loaded);
     let owned = owned_by(&world, clock).into_iter();
     for entity in iter::once(clock).chain(owned) {
         for kind in Kind::ALL {
@@ -43,34 +45,24 @@ pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWor
             if timer.is_some_and(|timer| timer.seat.place().is_some()) {
                 let mut commands = world.commands();
                 commands.queue(move |world: &mut World| {
-                    let settled = settle_loaded(world, entity, kind);
-                    if let Some(place) = settled.filter(|_| is_new) {
-                        follow_clock(world, (entity, kind), place, clock);
-                    }
+                    match is_loaded {
+                        true => put_on_loaded_clock(world, entity, kind),
+                        false => follow_clock(world, entity, kind, clock),
+                    };
                 });
             }
         }
     }
 }
 
-/// Settles a loaded timer on the clock on which it was saved, and returns the place of the timer.
-fn settle_loaded(world: &mut World, entity: Entity, kind: Kind) -> Option<Place> {
-    let component = kind.get(world, entity)?;
-    let place = component.seat.place()?;
-    match component.loaded() {
-        Some(_) => settle_now(world, place)?.ok(),
-        None => Some(place),
-    }
-}
-
 /// Moves a timer to a new clock, where it keeps its remaining time, unless it chose another clock. The next swap
-/// settles a new timer.
-fn follow_clock(
-    world: &mut World,
-    (entity, kind): (Entity, Kind),
-    place: Place,
-    clock: Entity,
-) -> Option<()> {
+/// settles a new timer. A loaded one was settled when it was saved.
+fn follow_clock(world: &mut World, entity: Entity, kind: Kind, clock: Entity) -> Option<()> {
+    let component = kind.get(world, entity)?;
+    let (mut place, is_loaded) = (component.seat.place()?, component.loaded().is_some());
+    if is_loaded {
+        place = settle_now(world, place)?.ok()?;
+    }
     let queues = world.get_resource::<TimerQueues>()?;
     if queues.timer(place)?.is(Mark::Unsettled) {
         return None;

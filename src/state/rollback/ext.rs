@@ -30,8 +30,8 @@ pub trait RollbackWorldExt {
 
     /// Goes back to the state of a snapshot.
     ///
-    /// No event is triggered, no message is written, and no timer is reported as cancelled. Entities
-    /// with components of this crate are as they were:
+    /// No event is triggered, no message is written, and no timer is reported as cancelled. Entities that have
+    /// something to restore, such as a timer, an owner, a pause, a clock or a cooldown, are as they were:
     ///
     /// - An entity that still exists keeps its id.
     /// - An entity that has despawned since the snapshot is spawned again. Bevy does not reuse ids, so
@@ -39,9 +39,13 @@ pub trait RollbackWorldExt {
     ///   an entity that exists, that one takes its place.
     /// - An entity that was spawned after the snapshot despawns.
     ///
+    /// The others are yours to spawn and despawn, such as an entity with nothing but a
+    /// [`MessageComponent`](crate::message::MessageComponent), or one whose timer has ended and is removed.
+    ///
     /// Each entity that was spawned again since the snapshot, by this restore or by an earlier one, is
     /// added to `entities` under its earlier ids, so a new map for each restore is enough. If you spawn
-    /// entities again yourself, add them before you restore the timers, and add them to later maps, too.
+    /// entities again yourself, add them before you restore the timers, and add them to later maps, too. Their mail
+    /// goes to the new entities then. An entity inside a message keeps its id.
     ///
     /// Bevy's hooks and your observers of components (`Add`, `Insert`, `Remove`) run as for any other
     /// change, but must not change timers. They can't read timers and clocks either: an observer with

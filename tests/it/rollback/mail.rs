@@ -309,3 +309,20 @@ fn mail_of_a_move_that_has_begun_or_ended_since_arrives_once() {
     restore(&mut app, &before);
     assert_eq!(play(&mut app), [(hero, 1)]);
 }
+
+#[test]
+fn mail_goes_to_the_entity_that_the_game_has_spawned_again() {
+    let mut app = game();
+    let [gone] = spawn(&mut app);
+    play(&mut app);
+    send(&mut app, gone, 1);
+    let Moment(snapshot, time) = snapshot(&mut app);
+
+    app.world_mut().despawn(gone);
+    play(&mut app);
+    let [again] = spawn(&mut app);
+    let mut map = EntityHashMap::from_iter([(gone, again)]);
+    app.world_mut().restore_timers(&snapshot, &mut map);
+    app.insert_resource(time);
+    assert_eq!(play(&mut app), [(again, 1)]);
+}

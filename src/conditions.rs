@@ -74,8 +74,8 @@ pub fn timer_fired<M: Component>(
 /// Use it like Bevy's `on_timer`. It does not drift, and it follows the pause and the speed of the
 /// game. See [`every_on`] for other clocks.
 ///
-/// The first interval starts when the condition is first checked. The k-th deadline is start +
-/// k × interval, exactly. If several deadlines have passed in a frame, the condition holds once for
+/// The first interval starts when the condition is first checked. Bevy's `on_timer` also counts the frame before that
+/// check, so it holds up to a frame earlier. The k-th deadline is start + k × interval, exactly. If several deadlines have passed in a frame, the condition holds once for
 /// all of them. If the clock is set back, the interval starts over.
 ///
 /// # Panics

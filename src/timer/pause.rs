@@ -271,13 +271,25 @@ pub(crate) fn stops<E: Copy>(
 
 /// Returns `true` if an entity or one of its owners pauses the timer and the callback on the entity.
 pub(crate) fn is_paused(world: &World, entity: EntityRef) -> bool {
-    let owner = |entity: EntityRef| world.get_entity(entity.get::<OwnedBy>()?.0).ok();
-    stops(with_owners(entity, owner), |it, mark| match mark {
-        PauseMark::Paused => it.contains::<Paused>(),
-        PauseMark::PausedBy => it.contains::<PausedBy>(),
-        PauseMark::Disabled => it.contains::<Disabled>(),
-        PauseMark::RunsWhilePaused => it.contains::<RunsWhilePaused>() || it.contains::<Pauses>(),
+    stops(and_owners(world, entity), has)
+}
+
+/// Returns an entity and its owners.
+fn and_owners<'w>(world: &'w World, entity: EntityRef<'w>) -> impl Iterator<Item = EntityRef<'w>> {
+    with_owners(entity, |entity| {
+        world.get_entity(entity.get::<OwnedBy>()?.0).ok()
     })
+}
+
+fn has(entity: EntityRef, mark: PauseMark) -> bool {
+    match mark {
+        PauseMark::Paused => entity.contains::<Paused>(),
+        PauseMark::PausedBy => entity.contains::<PausedBy>(),
+        PauseMark::Disabled => entity.contains::<Disabled>(),
+        PauseMark::RunsWhilePaused => {
+            entity.contains::<RunsWhilePaused>() || entity.contains::<Pauses>()
+        }
+    }
 }
 
 /// The components that decide whether the timers of their entity run.
@@ -305,12 +317,15 @@ pub(crate) fn on_resume(resumed: On<Remove<Deciding>>, mut world: DeferredWorld)
     commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
 }
 
-/// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after the pause.
+/// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after the pause. What
+/// the owner owns may wait although the owner itself runs while it is paused.
 pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if world
-        .get_entity(entity)
-        .is_ok_and(|entity| is_paused(&world, entity))
-    {
+    let marks = [PauseMark::Paused, PauseMark::PausedBy, PauseMark::Disabled];
+    let may_wait = world.get_entity(entity).is_ok_and(|entity| {
+        let is_stopped = |it| marks.iter().any(|&mark| has(it, mark));
+        and_owners(&world, entity).any(is_stopped)
+    });
+    if may_wait {
         update_all(&mut world, entity);
     }
 }

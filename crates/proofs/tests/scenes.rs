@@ -195,6 +195,25 @@ fn a_timer_whose_owner_is_paused_waits_after_loading() {
 }
 
 #[test]
+fn a_timer_of_a_unit_that_pauses_its_own_owner_waits_after_loading() {
+    let mut old = app();
+    let squad = old.world_mut().spawn_empty().id();
+    let stunner = old.world_mut().spawn((OwnedBy(squad), Pauses(squad))).id();
+    let cast = (OwnedBy(stunner), Timer::after(1.0));
+    let cast = old.world_mut().spawn(cast).id();
+    let scene = to_scene(old.world_mut());
+    for seed in 0..50 {
+        let mut scene = from_text(&to_text(&scene, old.world()).unwrap(), old.world_mut());
+        shuffle(&mut scene, &mut Random::new(seed));
+        let (mut new, mut map) = (app(), EntityHashMap::default());
+        scene.write_to_world(new.world_mut(), &mut map).unwrap();
+        let cast = map[&cast];
+        let status = new.world_mut().with_timers(|timers| timers.get(cast));
+        assert!(status.unwrap().paused, "with seed {seed}");
+    }
+}
+
+#[test]
 fn entities_with_finished_timers_despawn_in_their_order_after_loading() {
     let mut old = app();
     let mut timers = Vec::new();

@@ -75,8 +75,9 @@ pub fn timer_fired<M: Component>(
 /// game. See [`every_on`] for other clocks.
 ///
 /// The first interval starts when the condition is first checked. Bevy's `on_timer` also counts the frame before that
-/// check, so it holds up to a frame earlier. The k-th deadline is start + k × interval, exactly. If several deadlines have passed in a frame, the condition holds once for
-/// all of them. If the clock is set back, the interval starts over.
+/// check, so it holds up to a frame earlier. The k-th deadline is start + k × interval, exactly. If several deadlines
+/// have passed in a frame, the condition holds once for all of them. If the clock is set back, the interval starts
+/// over.
 ///
 /// # Panics
 ///

@@ -201,9 +201,9 @@ fn a_timer_of_a_unit_that_pauses_its_own_owner_waits_after_loading() {
     let stunner = old.world_mut().spawn((OwnedBy(squad), Pauses(squad))).id();
     let cast = (OwnedBy(stunner), Timer::after(1.0));
     let cast = old.world_mut().spawn(cast).id();
-    let scene = to_scene(old.world_mut());
+    let text = to_text(&to_scene(old.world_mut()), old.world()).unwrap();
     for seed in 0..50 {
-        let mut scene = from_text(&to_text(&scene, old.world()).unwrap(), old.world_mut());
+        let mut scene = from_text(&text, old.world_mut());
         shuffle(&mut scene, &mut Random::new(seed));
         let (mut new, mut map) = (app(), EntityHashMap::default());
         scene.write_to_world(new.world_mut(), &mut map).unwrap();
@@ -284,4 +284,26 @@ fn a_loaded_clock_that_is_set_before_its_first_run_leaves_timers_their_time() {
     let world = new.world_mut();
     let left = world.with_timers(|timers| timers.lifetime(effect));
     assert_eq!(left, Some(Duration::from_millis(100)));
+}
+
+#[test]
+fn timers_that_are_loaded_around_their_clock_fire_in_their_order() {
+    let mut old = app();
+    let unit = old.world_mut().spawn(Clock::new()).id();
+    let timers = [(); 4].map(|()| {
+        let timer = (OwnedBy(unit), Timer::after(0.1));
+        old.world_mut().spawn(timer).id()
+    });
+    let text = to_text(&to_scene(old.world_mut()), old.world()).unwrap();
+    for seed in 0..50 {
+        let mut scene = from_text(&text, old.world_mut());
+        shuffle(&mut scene, &mut Random::new(seed));
+        let (mut new, mut map) = (app(), EntityHashMap::default());
+        scene.write_to_world(new.world_mut(), &mut map).unwrap();
+        new.update();
+        new.update();
+        let mut fired = new.world_mut().resource_mut::<Messages<TimerFired>>();
+        let fired: Vec<_> = fired.drain().map(|it| it.entity()).collect();
+        assert_eq!(fired, timers.map(|timer| map[&timer]), "with seed {seed}");
+    }
 }

@@ -201,16 +201,14 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
     }
 }
 
-/// Ends a timer or a lifetime that was loaded after its last firing, unless a mark says when.
+/// Ends a timer or a lifetime that was loaded after its last firing, unless a mark says when. The entity of a timer
+/// without a mark stays, whatever has become of it since.
 pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
     if kind == Kind::Timer && world.get::<Finished>(entity).is_some() {
         return;
     }
     let ended = match kind {
-        Kind::Timer => {
-            let when_done = world.get::<Timer>(entity).map(Timer::when_done);
-            Ended::timer(entity, when_done.unwrap_or_default())
-        }
+        Kind::Timer => Ended::timer(entity, WhenDone::Keep),
         Kind::Lifetime => Ended::lifetime(entity),
     };
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {

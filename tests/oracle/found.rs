@@ -739,3 +739,28 @@ fn an_entity_takes_its_pauses_along_before_what_it_owns() {
         Despawn(0),
     ]);
 }
+
+#[test]
+fn an_entity_has_the_clock_of_its_speed_modifiers_before_it_loses_its_owner_to_move() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Clock(0, Real, Zero),
+        SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Modify(3, Some((2, Zero, None))),
+        Move(2, 0, 0, then(&[])),
+    ]);
+}
+
+#[test]
+fn an_entity_that_stays_after_its_last_firing_also_stays_once_it_is_loaded_with_an_owner() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Update(0, 0, None),
+        Frame(0, then(&[&[Arm(1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Forward(Fixed, 0, then(&[&[Panic]])),
+        Belong(1, Some(0)),
+        Reload(0, then(&[])),
+    ]);
+}

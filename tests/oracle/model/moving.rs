@@ -18,6 +18,9 @@ impl Model {
     pub(super) fn move_away_and_back(&mut self, slot: Slot, on_the_way: u64) {
         let Some(root) = self.at(slot) else { return };
         self.release_lost();
+        // Whoever asks what moves along saves the entity, while it still has its owner.
+        self.add_modified_clocks();
+        self.clocks.take_settings();
         let moved = self.dependents(root);
         for &id in &moved {
             let owner = self.entities[id].owner;
@@ -30,8 +33,6 @@ impl Model {
             self.log.push(Entry::Refused);
             return;
         }
-        self.add_modified_clocks();
-        self.clocks.take_settings();
         let then = self.clone();
         let names = self.load(&then, &moved);
         self.pass(&then, &moved, &names, on_the_way);

@@ -8,15 +8,12 @@
 //!
 //! The recipe for your game:
 //!
-//! 1. `World::save_timers` saves the components of `bevy_due`: timers with their actions, owners and
-//!    keys, cooldowns, pauses, clocks and open requests. Save your own components beside it, each with
-//!    its `Entity`.
-//! 2. To load, make a new app with the same plugins, timer handlers and registered types. Spawn your
-//!    entities, and insert your components. `MessageComponent`s and observers contain closures, so
-//!    insert them again, as at the start of a game.
-//! 3. Keep a map from each saved `Entity` to the new one, and pass it to `World::load_timers`. It
-//!    gives the timers to the right owners, and adds the entities of the timers themselves. If your
-//!    components refer to entities, map them afterwards.
+//! 1. Register your components with `World::add_saved_component`, and the handlers of your timers with
+//!    `World::add_timer_handler`, in each app.
+//! 2. `World::save_timers` returns all of it as data: your components, and timers with their actions, owners and
+//!    keys, cooldowns, pauses, clocks and open requests.
+//! 3. To load, make a new app with the same plugins, components, handlers and registered types, and call
+//!    `World::load_timers`. A `MessageComponent` contains closures. A component that requires it brings it along.
 
 use core::{fmt::Display, mem, time::Duration};
 
@@ -26,7 +23,7 @@ use bevy_due::{
     clock::SpeedModifier,
     message::{MessageEntityCommandsExt, NoAnswer},
     prelude::*,
-    save::{SaveWorldExt, SavedTimers},
+    save::SaveWorldExt,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*, system::SystemParam};
 use bevy_reflect::Reflect;
@@ -66,6 +63,9 @@ fn new_app() -> App {
         .init_resource::<Log>()
         .add_systems(Update, strike);
     let world = app.world_mut();
+    world.add_saved_component::<Creature>("creature");
+    world.add_saved_component::<Hero>("hero");
+    world.add_saved_component::<Enraged>("enraged");
     world.add_timer_handler("poison", poison);
     world.add_timer_handler("bite", bite);
     world.add_timer_handler("summon", summon);
@@ -75,15 +75,19 @@ fn new_app() -> App {
     app
 }
 
-/// A component of the game, which the game saves itself.
-#[derive(Component, Clone, Serialize, Deserialize)]
+#[derive(Component, Serialize, Deserialize)]
 struct Creature {
     name: String,
     health: i32,
 }
 
+/// The callbacks of the hero are code. A loaded hero brings them along.
+#[derive(Component, Serialize, Deserialize)]
+#[require(MessageComponent = hears_answers())]
+struct Hero;
+
 /// Bites are twice as bad.
-#[derive(Component, Reflect)]
+#[derive(Component, Reflect, Serialize, Deserialize)]
 #[reflect(Component)]
 struct Enraged;
 
@@ -102,7 +106,7 @@ fn start(mut commands: Commands) {
         .set_timer("enrage", after(2.0, "enrage"));
 
     let dash = Cooldown::new(0.9).with_charges(2);
-    let mut hero = commands.spawn((creature(HERO, 150), hears_answers(), dash));
+    let mut hero = commands.spawn((Hero, creature(HERO, 150), dash));
     let poison = Timer::every_between(0.4..=1.6).times(6);
     hero.set_timer("poison", (poison, TimerAction::named_with("poison", [3])))
         .set_timer("stun", after(2.7, "stun"));
@@ -131,7 +135,6 @@ fn bites(secs: f32, damage: u8) -> (Timer, TimerAction) {
     (Timer::every(secs), action)
 }
 
-/// The callbacks of the hero. They are code, so each new app inserts them.
 fn hears_answers() -> MessageComponent {
     MessageComponent::new().on(|mut me, _: &NoAnswer| {
         let silence = |mut fight: Fight| fight.log("The oracle is silent");
@@ -139,47 +142,14 @@ fn hears_answers() -> MessageComponent {
     })
 }
 
-/// A saved game.
-#[derive(Serialize, Deserialize)]
-struct SaveFile {
-    creatures: Vec<(Entity, Creature)>,
-    /// `insert_for` saves the time that is left. The component belongs to the game.
-    enraged: Vec<Entity>,
-    timers: SavedTimers,
-}
-
 fn save(world: &mut World) -> Result<String> {
-    let timers = world.save_timers()?;
-    let mut creatures = world.query::<(Entity, &Creature)>();
-    let creatures = creatures.iter(world);
-    let creatures = creatures.map(|(entity, creature)| (entity, creature.clone()));
-    let creatures = creatures.collect();
-    let mut enraged = world.query_filtered::<Entity, With<Enraged>>();
-    let enraged = enraged.iter(world).collect();
-    let file = SaveFile {
-        creatures,
-        enraged,
-        timers,
-    };
-    Ok(ron::to_string(&file)?)
+    Ok(ron::to_string(&world.save_timers()?)?)
 }
 
 fn load(world: &mut World, text: &str) -> Result {
-    let file: SaveFile = ron::from_str(text)?;
+    // A game that needs the new ids finds them in the map.
     let mut entities = EntityHashMap::default();
-    for (saved, creature) in file.creatures {
-        let is_hero = creature.name == HERO;
-        let mut loaded = world.spawn(creature);
-        if is_hero {
-            loaded.insert(hears_answers());
-        }
-        entities.insert(saved, loaded.id());
-    }
-    for saved in file.enraged {
-        world.entity_mut(entities[&saved]).insert(Enraged);
-    }
-    // The arena and the timers are not in the map yet. Afterwards they are.
-    Ok(world.load_timers(&file.timers, &mut entities)?)
+    Ok(world.load_timers(&ron::from_str(text)?, &mut entities)?)
 }
 
 fn play(app: &mut App, frames: usize) -> Vec<String> {

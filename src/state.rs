@@ -1,5 +1,10 @@
 //! The state of the crate, to save it, to move it to another world, and to go back to it.
 
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only a component that is serialized is saved")
+)]
+mod component;
 #[cfg(feature = "serialize")]
 mod letter;
 #[cfg(feature = "serialize")]

@@ -43,11 +43,14 @@
 //! | heartbeat and idle kick | [`idle_kick`] |
 //! | auto-save | [`auto_save`] |
 //! | a daily reset, and its test | [`daily_reset`] |
-//! | rollback netcode | [`rollback`] |
-#![cfg_attr(feature = "serialize", doc = "| save and load | [`save_and_load`] |")]
+#![cfg_attr(
+    feature = "serialize",
+    doc = "| rollback netcode | [`rollback`] |",
+    doc = "| save and load | [`save_and_load`] |"
+)]
 #![cfg_attr(
     not(feature = "serialize"),
-    doc = "| save and load | turn on the feature `serialize` |"
+    doc = "| rollback netcode, save and load | turn on the feature `serialize` |"
 )]
 
 #[doc = include_str!("../../docs/cookbook/auto_save.md")]
@@ -118,6 +121,7 @@ pub mod request {}
 #[doc(alias("reset", "new_game"))]
 pub mod restart {}
 
+#[cfg(feature = "serialize")]
 #[doc = include_str!("../../docs/cookbook/rollback.md")]
 #[doc(alias("netcode", "prediction"))]
 pub mod rollback {}

@@ -8,7 +8,7 @@
 //!    [in transit](InTransit): its timers do not fire, its callbacks do not run, and its mail is held.
 //!    Your own systems still see it: filter them with `Without<InTransit>`.
 //! 2. [`import_entity`] brings it into the other world, where it is in transit, too. Insert your own
-//!    components now, and its [`MessageComponent`](crate::message::MessageComponent): mail that is released
+//!    components now, unless you have [registered](crate::save::SaveWorldExt::add_saved_component) them, and its [`MessageComponent`](crate::message::MessageComponent): mail that is released
 //!    before there is one is lost, and counted in
 //!    [`MessageStats::undeliverable`](crate::message::MessageStats::undeliverable). Import the data once. An
 //!    entity without a stable key can't be recognized, so a second import is a second entity.
@@ -39,7 +39,7 @@ went to the other world come between those before and after."
 //!
 //! | moves | stays |
 //! |---|---|
-//! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves | your components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
+//! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves, with your registered components | your other components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
 //! | pauses of the entity. If they belong to another entity, the import needs that one in the map | |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
 //! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
@@ -210,7 +210,8 @@ impl MovedEntity {
     }
 
     /// Checks that the data refers to nothing that does not move along, such as a clock or an owner.
-    /// Otherwise [`import_entity`](crate::moving::MoveWorldExt::import_entity) needs a map that has it.
+    /// Otherwise [`import_entity`](crate::moving::MoveWorldExt::import_entity) needs a map that has it. Only a world can
+    /// read components of yours, so `import_entity` checks these.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! The components of the crate's state, as data.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
 #[cfg(feature = "serialize")]
 use core::time::Duration;
 
@@ -12,11 +12,15 @@ use bevy_ecs::{
     relationship::RelationshipSourceCollection,
 };
 
+#[cfg(feature = "serialize")]
+use super::component::ComponentData;
+use super::component::{Captured, SavedComponent, SavedComponents};
 use crate::{
     clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
     message::{MovedRequest, OpenRequest},
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
+    report::report,
     timer::{Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
     transit::InTransit,
 };
@@ -44,7 +48,12 @@ macro_rules! parts {
             /// The time on the clock of the cooldown.
             #[cfg(feature = "serialize")]
             CooldownNow(Duration),
+            /// A component of the game.
+            #[cfg(feature = "serialize")]
+            Component(Box<ComponentData>),
             // Formats that count the variants need these to be the last.
+            #[cfg_attr(feature = "serialize", serde(skip))]
+            Captured(Box<Captured>),
             $(#[cfg_attr(feature = "serialize", serde(skip))] $unsaved($unsaved),)*
         }
 
@@ -57,11 +66,13 @@ macro_rules! parts {
             $($boxed,)*
             $($special,)*
             $($list,)*
+            /// A component of the game.
+            Captured(ComponentId),
         }
 
         impl PartKind {
-            /// All kinds, in the order in which they are inserted.
-            pub(super) const ALL: &[Self] = &[
+            /// All kinds of this crate, in the order in which they are inserted.
+            const ALL: &[Self] = &[
                 $(Self::$value,)*
                 $(Self::$unsaved,)*
                 $(Self::$mark,)*
@@ -78,11 +89,12 @@ macro_rules! parts {
                     $(Self::$unsaved => world.register_component::<$unsaved>(),)*
                     $(Self::$mark => world.register_component::<$mark>(),)*
                     $(Self::$list => world.register_component::<$list>(),)*
+                    Self::Captured(id) => id,
                 }
             }
 
-            /// Returns a copy of the component to go back to. The copy of all clocks says what a clock is.
-            pub(super) fn read(self, entity: EntityRef) -> Option<Part> {
+            /// Returns a copy of a component of this crate to go back to. The copy of all clocks says what a clock is.
+            fn read(self, entity: EntityRef) -> Option<Part> {
                 Some(match self {
                     Self::Clock => entity.get::<Clock>().map(|_| Part::Clock(Box::default()))?,
                     Self::Finished => Part::Finished(Box::new(entity.get::<Finished>()?.clone())),
@@ -96,6 +108,7 @@ macro_rules! parts {
                     $(Self::$unsaved => Part::$unsaved(entity.get::<$unsaved>()?.clone()),)*
                     $(Self::$mark => entity.get::<$mark>().map(|_| Part::$mark)?,)*
                     $(Self::$list => Part::$list(entity.get::<$list>()?.iter().collect()),)*
+                    Self::Captured(_) => return None,
                 })
             }
 
@@ -108,6 +121,7 @@ macro_rules! parts {
                     $(Self::$unsaved => _ = entity.remove::<$unsaved>(),)*
                     $(Self::$mark => _ = entity.remove::<$mark>(),)*
                     $(Self::$list)|* => {}
+                    Self::Captured(id) => _ = entity.remove_by_id(id),
                 }
             }
         }
@@ -115,7 +129,7 @@ macro_rules! parts {
         impl Part {
             /// Returns the name of the component.
             #[cfg(feature = "serialize")]
-            pub(super) fn name(&self) -> &'static str {
+            pub(super) fn name(&self) -> &str {
                 match self {
                     $(Self::$boxed(_) => stringify!($boxed),)*
                     $(Self::$special(_) => stringify!($special),)*
@@ -124,6 +138,8 @@ macro_rules! parts {
                     $(Self::$mark => stringify!($mark),)*
                     $(Self::$list(_) => stringify!($list),)*
                     Self::CooldownNow(_) => "CooldownNow",
+                    Self::Component(data) => &data.name,
+                    Self::Captured(captured) => &captured.component.name,
                 }
             }
 
@@ -135,8 +151,9 @@ macro_rules! parts {
                     $(Self::$unsaved(_) => PartKind::$unsaved,)*
                     $(Self::$mark => PartKind::$mark,)*
                     $(Self::$list(_) => PartKind::$list,)*
+                    Self::Captured(captured) => PartKind::Captured(captured.component.id),
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) => return None,
+                    Self::CooldownNow(_) | Self::Component(_) => return None,
                 })
             }
 
@@ -149,8 +166,13 @@ macro_rules! parts {
                     $(Self::$unsaved(value) => _ = entity.insert(value),)*
                     $(Self::$mark => _ = entity.insert($mark),)*
                     $(Self::$list(_) => {})*
+                    Self::Captured(captured) => {
+                        if let Err(error) = captured.insert(entity) {
+                            report_failed(entity.world(), entity.id(), &captured.component.name, &error);
+                        }
+                    }
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) => {}
+                    Self::CooldownNow(_) | Self::Component(_) => {}
                 }
             }
 
@@ -167,6 +189,7 @@ macro_rules! parts {
                     ) => here == there && here.loaded() == there.loaded(),
                     $((Self::$value(here), Self::$value(there)) => here == there,)*
                     $((Self::$unsaved(here), Self::$unsaved(there)) => here == there,)*
+                    (Self::Captured(here), Self::Captured(there)) => here.is_same(there),
                     $((Self::$mark, Self::$mark) => true,)*
                     $((Self::$list(here), Self::$list(there)) => here == there,)*
                     _ => false,
@@ -190,6 +213,7 @@ macro_rules! parts {
                     $(Self::$value(value) => Component::map_entities(value, mapper),)*
                     $(Self::$unsaved(value) => Component::map_entities(value, mapper),)*
                     $(Self::$list(entities) => entities.map_entities(mapper),)*
+                    Self::Captured(captured) => captured.map_entities(mapper),
                     _ => {}
                 }
             }
@@ -290,30 +314,41 @@ impl<F: FnMut(Entity) -> Entity> EntityMapper for MapEach<F> {
 
 /// The components that are parts, as a world calls them.
 #[derive(Clone, Debug)]
-pub(super) struct PartKinds(Vec<(PartKind, ComponentId)>);
+pub(super) struct PartKinds {
+    /// Those of the game come first: what they bring along is replaced by what was saved.
+    captured: SavedComponents,
+    ours: Vec<(PartKind, ComponentId)>,
+}
 
 impl PartKinds {
     pub(super) fn of(world: &mut World) -> Self {
-        let kinds = PartKind::ALL.iter();
-        Self(kinds.map(|&kind| (kind, kind.register(world))).collect())
+        let ours = PartKind::ALL.iter();
+        Self {
+            ours: ours.map(|&kind| (kind, kind.register(world))).collect(),
+            captured: world.get_resource().cloned().unwrap_or_default(),
+        }
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = ComponentId> {
-        self.0.iter().map(|&(_, id)| id)
+        self.captured_ids()
+            .chain(self.ours.iter().map(|&(_, id)| id))
     }
 
-    /// Returns the components of this crate.
-    pub(super) fn ours(&self) -> impl Iterator<Item = ComponentId> {
-        let ours = self
-            .0
-            .iter()
-            .filter(|&&(kind, _)| kind != PartKind::Disabled);
-        ours.map(|&(_, id)| id)
+    /// Returns the components of the game.
+    pub(super) fn captured_ids(&self) -> impl Iterator<Item = ComponentId> {
+        self.captured.iter().map(|component| component.id)
     }
 
-    /// Returns `true` if an entity has a component of this crate.
+    /// Returns the components that make an entity one of those whose state is kept.
+    pub(super) fn keeping(&self) -> impl Iterator<Item = ComponentId> {
+        let ours = self.ours.iter();
+        let ours = ours.filter(|&&(kind, _)| kind != PartKind::Disabled);
+        self.captured_ids().chain(ours.map(|&(_, id)| id))
+    }
+
+    /// Returns `true` if the state of an entity is kept.
     pub(super) fn has_any(&self, entity: EntityRef) -> bool {
-        self.ours().any(|id| entity.contains_id(id))
+        self.keeping().any(|id| entity.contains_id(id))
     }
 
     /// Returns copies of those components of an entity that are wanted.
@@ -322,11 +357,25 @@ impl PartKinds {
         entity: EntityRef,
         is_wanted: impl Fn(PartKind, ComponentId) -> bool,
     ) -> Vec<Part> {
-        let parts = self.0.iter();
-        let parts = parts.filter(|&&(_, id)| entity.contains_id(id));
-        let parts = parts.filter(|&&(kind, id)| is_wanted(kind, id));
-        parts.filter_map(|&(kind, _)| kind.read(entity)).collect()
+        let is_wanted = |kind, id| entity.contains_id(id) && is_wanted(kind, id);
+        let captured = self.captured.iter();
+        let captured = captured.filter(|it| is_wanted(PartKind::Captured(it.id), it.id));
+        let captured = captured.filter_map(|component| component.capture(entity));
+        let ours = self.ours.iter();
+        let ours = ours.filter(|&&(kind, id)| is_wanted(kind, id));
+        let ours = ours.filter_map(|&(kind, _)| kind.read(entity));
+        let captured = captured.map(|it| Part::Captured(Box::new(it)));
+        captured.chain(ours).collect()
     }
+}
+
+/// Reports a component of the game that can't be turned into data, or back.
+pub(super) fn report_failed(world: &World, entity: Entity, name: &str, error: &str) {
+    let error = format!(
+        "the saved component {name:?} of entity {entity} stays as it is, because its serde implementation returned \
+         an error: {error}"
+    );
+    report::<SavedComponent>(world, BevyError::error(error));
 }
 
 fn put_in_order<T: RelationshipTarget>(world: &mut World, target: Entity, order: &[Entity]) {

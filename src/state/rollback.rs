@@ -2,8 +2,8 @@
 //!
 //! [`snapshot_timers`](crate::rollback::RollbackWorldExt::snapshot_timers) remembers the state of this crate, and
 //! [`restore_timers`](crate::rollback::RollbackWorldExt::restore_timers) goes back to it. Both take time in proportion
-//! to what has changed and to the number of clocks, cooldowns, [`OnClock`](crate::OnClock)s and messages on their
-//! way, not to the number of timers. While a snapshot exists, the world notes the earlier state of everything that changes.
+//! to what has changed and to the number of clocks, cooldowns, [`OnClock`](crate::OnClock)s, registered components and
+//! messages on their way, not to the number of timers. While a snapshot exists, the world notes the earlier state of everything that changes.
 //!
 //! A game that restores a snapshot and plays the same inputs again gets the same firings: with the same
 //! deadlines and counts, in the same order, also among equal deadlines, and with the same random
@@ -14,12 +14,13 @@
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
 //! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
-//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey) |
+//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey), unless you have registered them |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again. It comes last in the order of its kind |
 //! | messages on their way, and whose turn it is among the followers that are there | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
 #![cfg_attr(
     feature = "serialize",
+    doc = "| [components of yours](crate::save::SaveWorldExt::add_saved_component) that you have registered | what their `Serialize` leaves out |",
     doc = "| entities before their export, as [not in transit](crate::moving::InTransit), and mail that is held during a move | entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity), nor past a [`commit_entity`](crate::moving::MoveWorldExt::commit_entity), which brings mail that the other world has forgotten |"
 )]
 //!
@@ -232,6 +233,12 @@ fn end_lost_transits(world: &mut World) {
         }
     }
     world.flush();
+}
+
+/// Returns `true` while a snapshot exists, and until the run after that.
+#[cfg(feature = "serialize")]
+pub(super) fn is_watched(world: &World) -> bool {
+    world.contains_resource::<Log>()
 }
 
 /// Forgets the snapshots that were dropped since the previous run.

@@ -5,8 +5,9 @@
 //!
 //! - [`save_timers`](crate::save::SaveWorldExt::save_timers) saves all timers of a world, and
 //!   [`save_entity`](crate::save::SaveWorldExt::save_entity) an entity and everything it owns, both with the
-//!   messages on their way. The result is [`SavedTimers`], which serde writes in any format. Use this if your
-//!   game saves its own components itself.
+//!   messages on their way, and the [components that your game has
+//!   registered](crate::save::SaveWorldExt::add_saved_component). The result is [`SavedTimers`], which serde writes in
+//!   any format.
 //! - [`write_timer_states`](crate::save::SaveWorldExt::write_timer_states) writes the states out, so that the
 //!   components can be serialized: by serde, by reflection, or as a `DynamicWorld` of
 //!   `bevy_world_serialization`. Use this if a scene holds all your components. The scene also holds
@@ -38,15 +39,15 @@
 //! frame. Register the [handlers](crate::DueWorldExt::add_timer_handler) of named actions before the
 //! first frame after loading.
 //!
-//! [`SavedTimers`] holds no components of yours. If the timer of a [`TimerKey`](crate::TimerKey) needs
-//! its component again, spawn an entity with that component, and map the saved entity of the timer to
-//! it.
+//! If the timer of a [`TimerKey`](crate::TimerKey) needs its component again, register the component. You can also
+//! spawn an entity with it, and map the saved entity of the timer to that one.
 //!
 //! | saved | not saved |
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), and [`commands.after`](crate::DueCommandsExt::after), [`every`](crate::DueCommandsExt::every) and [`on_timer`](crate::DueCommandsExt::on_timer). To save an armed one is an error. |
 //! | a [`Timer`](crate::Timer) that [`timer_fired`](crate::conditions::timer_fired) reads | the interval of the conditions [`every`](crate::conditions::every) and [`every_on`](crate::conditions::every_on), which starts over |
-//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, including a [`TimerKey`](crate::TimerKey) and a `Cooldown` inside a component, and [`TimerStatus`](crate::timer::TimerStatus) |
+//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | a `Cooldown` inside a component, [`TimerStatus`](crate::timer::TimerStatus) |
+//! | [components of yours](crate::save::SaveWorldExt::add_saved_component) that you have registered, with what they refer to | other components of yours, including a [`TimerKey`](crate::TimerKey) |
 //! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
 //! | open requests, and [messages](#messages) on their way with their senders and recipients | messages without a codec: to save one is an error. Functions from [`MessageSender::run`](crate::message::MessageSender::run), Bevy's `Messages`, whose turn it is, [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
 
@@ -81,7 +82,7 @@ pub(super) use check::{check_alone, check_saved};
 pub(super) use collect::{dependents, save_entities};
 use collect::{save_all, save_entity, save_timers};
 pub(super) use error::list;
-pub use error::{LoadError, SaveError, Unsavable, UnsavableTimer};
+pub use error::{LoadError, SaveError, Unsavable, UnsavableComponent, UnsavableTimer};
 pub use ext::SaveWorldExt;
 pub(super) use load::load_checked;
 pub(crate) use load::load_timers;

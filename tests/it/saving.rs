@@ -1,5 +1,6 @@
 //! What a save contains, in which order, and what it refuses. `interrupted.rs` plays saved games on.
 
+mod components;
 mod errors;
 mod mail;
 mod order;

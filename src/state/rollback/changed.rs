@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{entity::EntityHashSet, prelude::*};
+use bevy_ecs::{component::ComponentId, entity::EntityHashSet, prelude::*};
 
 use super::{
     TimerSnapshot, check, check_world,
@@ -101,10 +101,14 @@ fn add_followers(
 
 /// Returns the entities with a component.
 pub(super) fn holders<C: Component>(world: &World) -> Vec<Entity> {
+    let id = world.component_id::<C>();
+    id.map(|id| holders_of(world, id)).unwrap_or_default()
+}
+
+/// Returns the entities with a component.
+pub(super) fn holders_of(world: &World, id: ComponentId) -> Vec<Entity> {
     let archetypes = world.archetypes();
-    let found = world
-        .component_id::<C>()
-        .and_then(|id| archetypes.component_index().get(&id));
+    let found = archetypes.component_index().get(&id);
     let mut ids: Vec<_> = found.into_iter().flat_map(|found| found.keys()).collect();
     ids.sort_unstable();
     let holders = ids.into_iter().filter_map(|&id| archetypes.get(id));

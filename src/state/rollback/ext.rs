@@ -20,9 +20,9 @@ pub trait RollbackWorldExt {
     /// # Time complexity
     ///
     /// *O*(*k*) in the number of timers and components of this crate that have changed since the
-    /// previous snapshot, plus *O*(*n*) in the number of clocks, of [`Cooldown`](crate::Cooldown)s and
-    /// [`OnClock`](crate::OnClock)s, of messages on their way, and of timers that have come, been cancelled
-    /// or finished since the previous run. An owner that gets or loses a timer counts with all its timers.
+    /// previous snapshot, plus *O*(*n*) in the number of clocks, of [`Cooldown`](crate::Cooldown)s,
+    /// [`OnClock`](crate::OnClock)s and registered components, of messages on their way, and of timers that have come,
+    /// been cancelled or finished since the previous run. An owner that gets or loses a timer counts with all its timers.
     ///
     /// While a snapshot exists, each change takes a constant time longer. The first snapshot spawns the
     /// observers that note the changes.
@@ -39,7 +39,8 @@ pub trait RollbackWorldExt {
     ///   an entity that exists, that one takes its place.
     /// - An entity that was spawned after the snapshot despawns.
     ///
-    /// The others are yours to spawn and despawn, such as an entity with nothing but a
+    /// So are the components of yours that are registered, and their entities. The others are yours to spawn and
+    /// despawn, such as an entity with nothing but a
     /// [`MessageComponent`](crate::message::MessageComponent), or one whose timer has ended and is removed.
     ///
     /// Each entity that was spawned again since the snapshot, by this restore or by an earlier one, is

@@ -1,7 +1,7 @@
 //! Checking data before it is loaded.
 
-use alloc::vec::Vec;
-use core::iter;
+use alloc::{string::ToString, vec::Vec};
+use core::{iter, mem::discriminant};
 
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
@@ -14,7 +14,7 @@ use super::{Content, LoadError, SavedEntity, SavedTimers};
 use crate::{
     clock::{Clock, ClockId, ClockTable},
     owner::OwnedBy,
-    state::{Versioned, letter::LetterData, part::Part},
+    state::{Versioned, component::SavedComponents, letter::LetterData, part::Part},
     timer::{MAX_STEPS, SavedWorld},
 };
 
@@ -44,14 +44,12 @@ pub(crate) fn check_saved(
         }
         check_parts(saved)?;
     }
+    let is_known = |entity| entities.contains(&entity) || map.contains_key(&entity);
     for saved in saved {
-        check_references(saved, |entity| {
-            entities.contains(&entity) || map.contains_key(&entity)
-        })?;
+        check_references(saved, is_known)?;
+        check_components(world, saved, is_known)?;
     }
-    check_mail(mail, |entity| {
-        entities.contains(&entity) || map.contains_key(&entity)
-    })?;
+    check_mail(mail, is_known)?;
     check_keys(saved)?;
     check_parents(world, saved, map)?;
     check_clocks(world, saved, map)
@@ -96,8 +94,10 @@ fn check_map(world: &World, map: &EntityHashMap<Entity>) -> Result<(), LoadError
 /// Checks that no component is there twice.
 fn check_parts(SavedEntity { entity, parts }: &SavedEntity) -> Result<(), LoadError> {
     for (nth, part) in parts.iter().enumerate() {
-        if parts[..nth].iter().any(|other| other.name() == part.name()) {
-            return Err(LoadError::DuplicateComponent(*entity, part.name()));
+        let is_same =
+            |other: &Part| discriminant(other) == discriminant(part) && other.name() == part.name();
+        if parts[..nth].iter().any(is_same) {
+            return Err(LoadError::DuplicateComponent(*entity, part.name().into()));
         }
     }
     Ok(())
@@ -113,7 +113,43 @@ fn check_references(
         if let Some(to) = references.find(|&to| !is_known(to)) {
             return Err(LoadError::UnknownEntity {
                 entity: saved.entity,
-                component: part.name(),
+                component: part.name().into(),
+                to,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the components of the game can be loaded.
+fn check_components(
+    world: &World,
+    SavedEntity { entity, parts }: &SavedEntity,
+    is_known: impl Fn(Entity) -> bool,
+) -> Result<(), LoadError> {
+    for part in parts {
+        let Part::Component(data) = part else {
+            continue;
+        };
+        let (entity, component) = (*entity, data.name.to_string());
+        let registered = world.get_resource::<SavedComponents>();
+        let Some(captured) = registered.and_then(|registered| registered.loaded(data)) else {
+            return Err(LoadError::UnknownComponent(entity, component));
+        };
+        let references = match captured.references() {
+            Ok(references) => references,
+            Err(error) => {
+                return Err(LoadError::Component {
+                    entity,
+                    component,
+                    error,
+                });
+            }
+        };
+        if let Some(to) = references.into_iter().find(|&to| !is_known(to)) {
+            return Err(LoadError::UnknownEntity {
+                entity,
+                component,
                 to,
             });
         }
@@ -208,7 +244,7 @@ fn check_clocks(
             if !is_there {
                 return Err(LoadError::NoClock {
                     entity: *entity,
-                    component: part.name(),
+                    component: part.name().into(),
                     clock,
                 });
             }

@@ -9,7 +9,9 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable, UnsavableTimer};
+use super::{
+    Content, SaveError, SavedEntity, SavedTimers, Unsavable, UnsavableComponent, UnsavableTimer,
+};
 use crate::{
     clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, take_settings},
     message::{Inbox, visit_letters},
@@ -35,7 +37,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
         mail.add(world, letter, &|entity| existing(world, entity));
     });
     let kinds = PartKinds::of(world);
-    let ids: Vec<ComponentId> = kinds.ours().collect();
+    let ids: Vec<ComponentId> = kinds.keeping().collect();
     let has_part = |archetype: &&Archetype| ids.iter().any(|&id| archetype.contains(id));
     let archetypes = world.archetypes().iter().filter(has_part);
     let entities = archetypes.flat_map(Archetype::entities);
@@ -51,13 +53,14 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     entities.dedup();
     collector.entities.reserve_exact(entities.len());
     entities.iter().for_each(|&entity| collector.add(entity));
-    let mut clocks = core::mem::take(&mut collector.missing_clocks);
-    clocks.sort_unstable();
-    clocks.dedup();
-    let new = clocks
+    let mut bare = core::mem::take(&mut collector.missing_clocks);
+    bare.extend(&collector.in_components);
+    bare.sort_unstable();
+    bare.dedup();
+    let new = bare
         .iter()
-        .filter(|&clock| entities.binary_search(clock).is_err());
-    new.for_each(|&clock| collector.add(clock));
+        .filter(|&bare| entities.binary_search(bare).is_err());
+    new.for_each(|&bare| collector.add(bare));
     with_mail(collector.finish(SavedWorld::of(world)), mail)
 }
 
@@ -167,11 +170,13 @@ struct Collector<'w> {
     capture: Option<Capture<'w>>,
     /// The entities to which messages on their way refer.
     in_mail: EntityHashSet,
+    /// The entities to which components of the game refer.
+    in_components: EntityHashSet,
     /// The entities on which timers wait for a clock.
     missing_clocks: Vec<Entity>,
     held_clocks: EntityHashSet,
     entities: Vec<SavedEntity>,
-    unsavable: Vec<UnsavableTimer>,
+    unsavable: Vec<Unsavable>,
 }
 
 impl<'w> Collector<'w> {
@@ -181,6 +186,7 @@ impl<'w> Collector<'w> {
             kinds,
             capture: Capture::new(world),
             in_mail: EntityHashSet::default(),
+            in_components: EntityHashSet::default(),
             missing_clocks: Vec::new(),
             held_clocks: EntityHashSet::default(),
             entities: Vec::new(),
@@ -223,12 +229,12 @@ impl<'w> Collector<'w> {
         }
         if let Some(closure) = entity.get().and_then(TimerAction::closure) {
             if parts.iter().any(|part| matches!(part, Part::Timer(_))) {
-                self.unsavable.push(UnsavableTimer {
+                self.unsavable.push(Unsavable::Timer(UnsavableTimer {
                     entity: entity.id(),
                     owner: owner_of(entity),
                     key: entity.get().cloned().map(Keyed::into),
                     closure: closure.to_owned(),
-                });
+                }));
             }
             parts.retain(|part| !part.serves_timer());
         }
@@ -245,12 +251,34 @@ impl<'w> Collector<'w> {
         });
         self.missing_clocks.extend(missing);
         for part in &mut parts {
-            part.map_entities(&mut MapEach(|entity| existing(self.world, entity)));
+            let is_captured = matches!(part, Part::Captured(_));
+            part.map_entities(&mut MapEach(|entity| {
+                let entity = existing(self.world, entity);
+                if is_captured && entity != Entity::PLACEHOLDER {
+                    self.in_components.insert(entity);
+                }
+                entity
+            }));
         }
-        self.entities.push(SavedEntity {
-            entity: entity.id(),
-            parts: parts.into_boxed_slice(),
+        let entity = entity.id();
+        let parts = parts.into_iter().filter_map(|part| match part {
+            Part::Captured(captured) => match captured.to_data() {
+                Ok(data) => Some(Part::Component(Box::new(data))),
+                Err(error) => {
+                    let component = captured.component.name.clone();
+                    let unsavable = UnsavableComponent {
+                        entity,
+                        component,
+                        error,
+                    };
+                    self.unsavable.push(Unsavable::Component(unsavable));
+                    None
+                }
+            },
+            part => Some(part),
         });
+        let parts = parts.collect();
+        self.entities.push(SavedEntity { entity, parts });
     }
 
     /// Returns the entities since the last call. Those that await the next run are in the order of their
@@ -265,7 +293,8 @@ impl<'w> Collector<'w> {
             entities.sort_by_key(end);
         }
         if !unsavable.is_empty() {
-            drop_remains(&mut entities, &unsavable, &self.in_mail);
+            let referred = self.in_mail.union(&self.in_components);
+            drop_remains(&mut entities, &unsavable, referred.copied());
         }
         let content = Content {
             world,
@@ -273,21 +302,23 @@ impl<'w> Collector<'w> {
             held_clocks,
             entities,
         };
-        let unsavable = unsavable.into_iter().map(Unsavable::Timer);
-        (SavedTimers(Versioned::V1(content)), unsavable.collect())
+        (SavedTimers(Versioned::V1(content)), unsavable)
     }
 }
 
 /// Drops the entities of timers that were left out, unless something else needs them.
 fn drop_remains(
     entities: &mut Vec<SavedEntity>,
-    unsavable: &[UnsavableTimer],
-    in_mail: &EntityHashSet,
+    unsavable: &[Unsavable],
+    referred: impl Iterator<Item = Entity>,
 ) {
-    let left_out: EntityHashSet = unsavable.iter().map(|timer| timer.entity).collect();
+    let left_out = unsavable.iter().filter_map(|unsavable| match unsavable {
+        Unsavable::Timer(timer) => Some(timer.entity),
+        _ => None,
+    });
+    let left_out: EntityHashSet = left_out.collect();
     let parts = entities.iter().flat_map(|saved| &saved.parts);
-    let referred = parts.flat_map(Part::references);
-    let referred: EntityHashSet = referred.chain(in_mail.iter().copied()).collect();
+    let referred: EntityHashSet = parts.flat_map(Part::references).chain(referred).collect();
     entities.retain(|SavedEntity { entity, parts }| {
         let is_bare = parts.iter().all(|part| matches!(part, Part::OwnedBy(_)));
         !(left_out.contains(entity) && is_bare) || referred.contains(entity)

@@ -23,6 +23,22 @@ pub enum Unsavable {
     /// A message without a codec, or whose codec returned an error.
     #[error("{0}")]
     Message(UnsavableMail),
+    /// A component of the game whose `Serialize` returned an error.
+    #[error("{0}")]
+    Component(UnsavableComponent),
+}
+
+/// A component of the game that can't be saved.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the component {component:?} of entity {entity} can't be serialized: {error}")]
+#[non_exhaustive]
+pub struct UnsavableComponent {
+    /// The entity with the component.
+    pub entity: Entity,
+    /// The name under which the component was [added](super::SaveWorldExt::add_saved_component).
+    pub component: Cow<'static, str>,
+    /// The error of its `Serialize`.
+    pub error: String,
 }
 
 /// A timer that can't be saved, because its action is a closure.
@@ -68,8 +84,8 @@ pub enum SaveError {
     /// The entity does not exist.
     #[error("entity {0} does not exist: save it before it despawns")]
     NoSuchEntity(Entity),
-    /// The actions of some timers are closures, or some messages on their way are not data. There is at least
-    /// one.
+    /// The actions of some timers are closures, or some messages on their way or components of the game are not
+    /// data. There is at least one.
     #[error("{}; or leave these out with `save_timers_without_closures`", list(.0))]
     Unsavable(Vec<Unsavable>),
 }
@@ -86,7 +102,7 @@ pub enum LoadError {
     DuplicateEntity(Entity),
     /// The data contains a component of an entity twice.
     #[error("the `{1}` of entity {0} is saved twice")]
-    DuplicateComponent(Entity, &'static str),
+    DuplicateComponent(Entity, String),
     /// The data refers to an entity that is neither in the data nor in the map of entities.
     #[error(
         "the `{component}` of saved entity {entity} refers to entity {to}, which is not saved: add it \
@@ -96,7 +112,7 @@ pub enum LoadError {
         /// The saved entity with the reference.
         entity: Entity,
         /// The component with the reference.
-        component: &'static str,
+        component: String,
         /// The saved entity that it refers to.
         to: Entity,
     },
@@ -110,6 +126,24 @@ pub enum LoadError {
         message: String,
         /// The saved entity that it refers to.
         to: Entity,
+    },
+    /// No component of the game is saved under this name.
+    #[error(
+        "entity {0} has the saved component {1:?}, which is not registered: call `add_saved_component` at start-up"
+    )]
+    UnknownComponent(Entity, String),
+    /// A component of the game can't be deserialized.
+    #[error(
+        "the component {component:?} of saved entity {entity} can't be deserialized: {error}; if it has changed since, \
+         register it under another name"
+    )]
+    Component {
+        /// The saved entity.
+        entity: Entity,
+        /// The name of the component.
+        component: String,
+        /// The error of its `Deserialize`.
+        error: String,
     },
     /// No codec is registered under this name.
     #[error("no message codec is registered as {0:?}: call `add_message_codec` at start-up")]
@@ -158,7 +192,7 @@ pub enum LoadError {
         /// The saved entity of the clock or the timer.
         entity: Entity,
         /// Its component.
-        component: &'static str,
+        component: String,
         /// The saved entity of the clock on which it runs.
         clock: Entity,
     },

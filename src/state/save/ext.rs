@@ -1,16 +1,83 @@
 //! The extension trait of [`World`].
 
-use alloc::vec::Vec;
+use alloc::{borrow::Cow, vec::Vec};
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     LoadError, SaveError, SavedTimers, Unsavable, load_timers, save_all, save_entity, save_timers,
 };
-use crate::timer::write_timer_states;
+use crate::{state::component::SavedComponents, timer::write_timer_states};
 
 /// Saves the timers and messages of a [`World`], and loads them.
 pub trait SaveWorldExt {
+    /// Saves the component `C` of your game with the timers, under a name.
+    ///
+    /// From here on, [`save_timers`](Self::save_timers), [`save_entity`](Self::save_entity),
+    /// [moves](crate::moving) and [rollbacks](crate::rollback) treat it as a component of this crate: each entity
+    /// that has one is saved, and a restore spawns and despawns it with the others. The entities to which the
+    /// component refers [are mapped](bevy_ecs::entity::MapEntities), if its fields are marked `#[entities]`.
+    ///
+    /// On loading, it is inserted before the components of this crate. What it requires, such as a
+    /// [`MessageComponent`](crate::message::MessageComponent), comes along. Your observers of `Add` and `Insert`
+    /// run as for any other insertion. A `Timer` that they insert on the entity is replaced by the saved one.
+    ///
+    /// The data is in the format `postcard`, which knows no names of fields. To load an earlier save after a change
+    /// of the fields, register the changed type under a new name, and keep the earlier one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the name or the component is registered already, and while a
+    /// [snapshot](crate::rollback::TimerSnapshot) exists. Register all components at start-up.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(1). While a snapshot exists, every further snapshot and restore visits all entities with the component,
+    /// because systems change it unseen.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*, save::SaveWorldExt};
+    /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
+    /// use bevy_time::TimePlugin;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Component, Serialize, Deserialize)]
+    /// struct Health(u32);
+    ///
+    /// #[derive(Component, Serialize, Deserialize)]
+    /// struct Target(#[entities] Entity);
+    ///
+    /// fn game() -> App {
+    ///     let mut app = App::new();
+    ///     app.add_plugins((TimePlugin, DuePlugin::default()));
+    ///     app.world_mut().add_saved_component::<Health>("health");
+    ///     app.world_mut().add_saved_component::<Target>("target");
+    ///     app
+    /// }
+    ///
+    /// let mut before = game();
+    /// let hero = before.world_mut().spawn(Health(10)).id();
+    /// let bomb = before.world_mut().spawn((Target(hero), Timer::after(3.0))).id();
+    /// let text = ron::to_string(&before.world_mut().save_timers()?)?;
+    ///
+    /// let mut after = game();
+    /// let mut entities = EntityHashMap::default();
+    /// after.world_mut().load_timers(&ron::from_str(&text)?, &mut entities)?;
+    /// let target = after.world().get::<Target>(entities[&bomb]).unwrap().0;
+    /// assert_eq!(target, entities[&hero]);
+    /// assert_eq!(after.world().get::<Health>(target).unwrap().0, 10);
+    /// # Ok::<(), BevyError>(())
+    /// ```
+    #[track_caller]
+    fn add_saved_component<C: Component + Serialize + DeserializeOwned>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+    );
+
     /// Writes the state of every timer out, so that the components can be serialized.
     ///
     /// Call this right before you serialize [`Timer`](crate::Timer)s and
@@ -45,14 +112,15 @@ pub trait SaveWorldExt {
     /// ```
     fn write_timer_states(&mut self);
 
-    /// Saves all timers of this world, their owners and their clocks, and all
-    /// [messages](crate::save#messages) on their way.
+    /// Saves all timers of this world, their owners and their clocks, all [messages](crate::save#messages) on their
+    /// way, and [your own components](Self::add_saved_component) with the entities to which they refer.
     ///
     /// # Errors
     ///
     /// Returns [`SaveError`](crate::save::SaveError) in a world without the plugin, if the action of
-    /// a timer is a closure, such as a delayed command, and if a message on its way is neither a
-    /// [`Packet`](crate::message::Packet) nor has a [codec](crate::message::MessageWorldExt::add_message_codec).
+    /// a timer is a closure, such as a delayed command, if a message on its way is neither a
+    /// [`Packet`](crate::message::Packet) nor has a [codec](crate::message::MessageWorldExt::add_message_codec), and
+    /// if the `Serialize` of a [component of yours](Self::add_saved_component) fails.
     /// The error lists all of these, and [`save_timers_without_closures`](Self::save_timers_without_closures)
     /// leaves them out.
     ///
@@ -61,8 +129,8 @@ pub trait SaveWorldExt {
     /// *O*(*n*) in the number of timers, owners, clocks and messages on their way.
     fn save_timers(&mut self) -> Result<SavedTimers, SaveError>;
 
-    /// Saves all timers of this world whose actions are data, and all messages on their way that are data.
-    /// Returns those that it left out.
+    /// Saves all timers of this world whose actions are data, and all messages on their way and components of yours
+    /// that are data. Returns those that it left out.
     fn save_timers_without_closures(&mut self) -> (SavedTimers, Vec<Unsavable>);
 
     /// Saves the timers of an entity, everything that it owns, and the messages on their way to these.
@@ -74,8 +142,8 @@ pub trait SaveWorldExt {
     /// # Errors
     ///
     /// Returns [`SaveError`](crate::save::SaveError) if the entity does not exist, in a world without the
-    /// plugin, if the action of a timer is a closure, and if a message is neither a
-    /// [`Packet`](crate::message::Packet) nor has a codec.
+    /// plugin, if the action of a timer is a closure, if a message is neither a
+    /// [`Packet`](crate::message::Packet) nor has a codec, and if the `Serialize` of a component of yours fails.
     ///
     /// # Time complexity
     ///
@@ -96,7 +164,8 @@ pub trait SaveWorldExt {
     /// # Errors
     ///
     /// Returns [`LoadError`](crate::save::LoadError), and leaves the world and the map as they were,
-    /// if the data contradicts itself, the map or the world, or if a message can't be decoded.
+    /// if the data contradicts itself, the map or the world, or if a message or a component of yours can't be
+    /// decoded.
     fn load_timers(
         &mut self,
         saved: &SavedTimers,
@@ -105,6 +174,14 @@ pub trait SaveWorldExt {
 }
 
 impl SaveWorldExt for World {
+    #[track_caller]
+    fn add_saved_component<C: Component + Serialize + DeserializeOwned>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+    ) {
+        SavedComponents::add::<C>(self, name.into());
+    }
+
     fn write_timer_states(&mut self) {
         write_timer_states(self);
     }

@@ -1,6 +1,6 @@
 //! Loading timers into a world.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::time::Duration;
 
 use bevy_ecs::{
@@ -17,6 +17,7 @@ use crate::{
     owner::owner_of,
     state::{
         Versioned,
+        component::SavedComponents,
         letter::{letters, rename_all},
         part::Part,
     },
@@ -61,6 +62,11 @@ pub(crate) fn load_checked(
     if let Some(state) = state {
         state.load(world);
     }
+    let is_component = |part: &Part| matches!(part, Part::Component(_));
+    // What they bring along, as required components or from observers, is replaced by what was saved.
+    for saved in saved {
+        load_parts(world, saved, entities, is_component);
+    }
     // A clock starts with its speed, and so do the clocks below it. The timers must find their clocks.
     let is_brake = |part: &Part| matches!(part, Part::SpeedModifier(_) | Part::Disabled);
     let is_clock = |part: &Part| matches!(part, Part::Clock(_));
@@ -73,7 +79,7 @@ pub(crate) fn load_checked(
     }
     for saved in saved {
         load_parts(world, saved, entities, |part| {
-            !is_brake(part) && !is_clock(part)
+            !is_component(part) && !is_brake(part) && !is_clock(part)
         });
     }
     world.flush();
@@ -143,7 +149,16 @@ fn load_parts(
     is_wanted: impl Fn(&Part) -> bool,
 ) {
     for part in parts.iter().filter(|part| is_wanted(part)) {
-        let mut part = part.clone();
+        let mut part = match part {
+            Part::Component(data) => {
+                let registered = world.get_resource::<SavedComponents>();
+                match registered.and_then(|registered| registered.loaded(data)) {
+                    Some(captured) => Part::Captured(Box::new(captured)),
+                    None => continue,
+                }
+            }
+            part => part.clone(),
+        };
         part.map_entities(entities);
         // An observer of an earlier part may have despawned the entity.
         if let Ok(mut target) = world.get_entity_mut(entities[entity]) {

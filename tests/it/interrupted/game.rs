@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bevy_app::App;
 use bevy_due::{
     Clock, ClockId, Cooldown, OnClock, Owned, OwnedBy, Paused, PausedBy, TimerCancelled,
-    TimerFired, message::MessageWorldExt, prelude::*, timer::TimerStatus,
+    TimerFired, message::MessageWorldExt, prelude::*, save::SaveWorldExt, timer::TimerStatus,
 };
 use bevy_ecs::{
     entity::EntityHashMap,
@@ -16,6 +16,7 @@ use bevy_ecs::{
     prelude::*,
 };
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
+use serde::{Deserialize, Serialize};
 
 use super::{
     play::{ACT, act, at, change_clock, ears, ensure, play, timer},
@@ -88,6 +89,7 @@ pub(crate) struct View {
     is_disabled: bool,
     clock: Option<(Duration, f64, bool)>,
     cooldown: Option<(u32, Duration)>,
+    record: Option<(u32, Entity)>,
 }
 
 /// What happened in a frame, and what was there at its end.
@@ -99,6 +101,14 @@ pub(crate) struct Seen {
 /// A message with a codec.
 #[derive(Message)]
 pub(crate) struct Word(pub(crate) u8);
+
+/// A component of the game that is saved with the crate's own. Handlers write to it.
+#[derive(Component, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) calls: u32,
+    #[entities]
+    pub(crate) last: Entity,
+}
 
 /// A reply with a codec.
 #[derive(Message)]
@@ -261,6 +271,7 @@ impl Settings {
             .init_resource::<Cast>();
         let world = app.world_mut();
         world.add_timer_handler(ACT, act);
+        world.add_saved_component::<Record>("record");
         world.add_message_codec(
             "word",
             |word: &Word| Ok([word.0].into()),
@@ -408,6 +419,11 @@ fn view(world: &mut World, party: usize, slot: usize) -> Option<View> {
         cooldown: it.get::<Cooldown>().and_then(|cooldown| {
             let now = now(world, entity)?;
             Some((cooldown.charges(now), cooldown.remaining(now)))
+        }),
+        record: it.get::<Record>().map(|record| {
+            let is_there = world.entities().contains_spawned(record.last);
+            let last = is_there.then(|| cast.name(record.last));
+            (record.calls, last.unwrap_or(Entity::PLACEHOLDER))
         }),
     })
 }

@@ -16,8 +16,8 @@ use bevy_due::{
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemState};
 
 use super::{
-    game::{Answer, CLOCKS, Cast, Entry, Heard, Word, now},
-    script::{Act, At, Change, ClockChange, KEYS, Op, Spec},
+    game::{Answer, CLOCKS, Cast, Entry, Heard, Record, Word, now},
+    script::{Act, At, Change, ClockChange, KEYS, Op, SLOTS, Spec},
 };
 
 /// The packets.
@@ -66,6 +66,16 @@ fn react(world: &mut World, entity: Entity, entry: impl FnOnce(Entity) -> Entry)
     };
     let entry = entry(cast.name(entity));
     cast.log.push((party, entry));
+    if let Some(mut record) = world.get_mut::<Record>(entity) {
+        record.calls += 1;
+        let slot = record.calls as usize % SLOTS;
+        if let Some(last) = at(world, party, slot)
+            && let Some(mut record) = world.get_mut::<Record>(entity)
+        {
+            record.last = last;
+        }
+    }
+    let mut cast = world.resource_mut::<Cast>();
     for op in cast.reactions[party].pop_front().unwrap_or_default() {
         play(world, party, &op);
     }
@@ -84,6 +94,13 @@ pub(crate) fn ensure(world: &mut World, party: usize, slot: usize) -> Entity {
     }
     let root = at(world, party, 0).expect("it never despawns");
     let entity = world.spawn((OwnedBy(root), ears())).id();
+    if slot % 2 == 1 {
+        let record = Record {
+            calls: 0,
+            last: root,
+        };
+        world.entity_mut(entity).insert(record);
+    }
     world.resource_mut::<Cast>().slots[party][slot] = Some(entity);
     entity
 }

@@ -219,7 +219,7 @@ fn a_component_that_is_saved_twice_is_refused() {
     ] {
         let twice = format!("{component},{component}");
         let error = refused(&[(entity, &twice)], |_, _| {});
-        assert_eq!(error, LoadError::DuplicateComponent(entity, name));
+        assert_eq!(error, LoadError::DuplicateComponent(entity, name.into()));
         assert_says(&error, &[&entity.to_string(), name]);
     }
 }
@@ -236,7 +236,7 @@ fn a_reference_to_an_unknown_entity_is_refused() {
         let error = refused(&[(entity, &part)], |_, _| {});
         let expected = LoadError::UnknownEntity {
             entity,
-            component,
+            component: component.into(),
             to,
         };
         assert_eq!(error, expected);
@@ -259,7 +259,7 @@ fn a_component_of_no_entity_is_refused() {
         let error = refused(&[(entity, &part)], |_, _| {});
         let expected = LoadError::UnknownEntity {
             entity,
-            component,
+            component: component.into(),
             to,
         };
         assert_eq!(error, expected);
@@ -338,7 +338,7 @@ fn a_clock_whose_parent_is_no_clock_is_refused() {
     let part = clock_of(parent);
     let expected = LoadError::NoClock {
         entity: clock,
-        component: "Clock",
+        component: "Clock".into(),
         clock: parent,
     };
     let error = refused(&[(clock, &part), (parent, "Paused")], |_, _| {});
@@ -480,7 +480,7 @@ fn a_clock_that_is_mapped_to_an_entity_without_one_is_refused() {
     let error = world.load_timers(&saved, &mut map).expect_err("no clock");
     let expected = LoadError::NoClock {
         entity: unit,
-        component: "Timer",
+        component: "Timer".into(),
         clock: arena,
     };
     assert_eq!(error, expected);

@@ -1,0 +1,339 @@
+//! Components of the game that are saved, moved and rolled back with those of the crate.
+
+use core::time::Duration;
+
+use bevy_app::App;
+use bevy_due::{
+    Timer,
+    message::MessageWorldExt,
+    moving::{HeldMail, MoveError, MoveWorldExt, MovedEntity},
+    prelude::*,
+    rollback::RollbackWorldExt,
+    save::{LoadError, SaveError, SaveWorldExt, SavedTimers, Unsavable},
+};
+use bevy_ecs::{entity::EntityHashMap, error::FallbackErrorHandler, prelude::*};
+use serde::{Deserialize, Serialize, Serializer, ser::Error};
+
+use crate::support::*;
+
+#[derive(Component, Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Health(u32);
+
+#[derive(Component, Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[component(immutable)]
+struct Target(#[entities] Entity);
+
+#[derive(Component, Serialize, Deserialize)]
+struct Title(String);
+
+/// Its entity hears messages without being told.
+#[derive(Component, Default, Serialize, Deserialize)]
+#[require(MessageComponent = ears())]
+struct Hears;
+
+/// It can't be serialized while it holds zero.
+#[derive(Component, Deserialize)]
+struct Shy(u32);
+
+impl Serialize for Shy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            0 => Err(S::Error::custom("it is zero")),
+            some => some.serialize(serializer),
+        }
+    }
+}
+
+#[derive(Message)]
+struct Hit;
+
+fn ears() -> MessageComponent {
+    MessageComponent::new().on(|mut me, _: &Hit| {
+        if let Some(mut health) = me.entity.get_mut::<Health>() {
+            health.0 -= 1;
+        }
+    })
+}
+
+fn game() -> App {
+    let mut app = app();
+    let world = app.world_mut();
+    world.add_saved_component::<Health>("health");
+    world.add_saved_component::<Target>("target");
+    world.add_saved_component::<Hears>("hears");
+    world.add_message_codec("hit", |_: &Hit| Ok(Vec::new()), |_| Ok(Hit));
+    advance_ms(&mut app, 0);
+    app
+}
+
+fn health(app: &App, entity: Entity) -> Option<u32> {
+    app.world().get::<Health>(entity).map(|health| health.0)
+}
+
+fn target(app: &App, entity: Entity) -> Option<Entity> {
+    app.world().get::<Target>(entity).map(|target| target.0)
+}
+
+fn load(app: &mut App, saved: &SavedTimers) -> Result<EntityHashMap<Entity>, LoadError> {
+    let mut entities = EntityHashMap::default();
+    app.world_mut().load_timers(saved, &mut entities)?;
+    Ok(entities)
+}
+
+#[test]
+fn the_components_of_a_game_are_loaded_with_its_timers_in_any_format() {
+    let mut before = game();
+    let world = before.world_mut();
+    // It has nothing that is saved, but the loaded components refer to it.
+    let place = world.spawn(Tag("place")).id();
+    let hero = world.spawn((Health(10), Target(place), Hears)).id();
+    let bomb = world.spawn((Target(hero), Timer::after(3.0))).id();
+    let gone = world.spawn_empty().id();
+    let widow = world.spawn(Target(gone)).id();
+    world.despawn(gone);
+    world.send(hero, Hit).unwrap();
+    let saved = world.save_timers().unwrap();
+    let text: SavedTimers = ron::from_str(&ron::to_string(&saved).unwrap()).unwrap();
+    let bytes = postcard::to_allocvec(&saved).unwrap();
+    let bytes: SavedTimers = postcard::from_bytes(&bytes).unwrap();
+    for saved in [text, bytes] {
+        let mut after = game();
+        let new = load(&mut after, &saved).unwrap();
+        assert_eq!(health(&after, new[&hero]), Some(10));
+        assert_eq!(target(&after, new[&hero]), Some(new[&place]));
+        assert_eq!(target(&after, new[&bomb]), Some(new[&hero]));
+        assert_eq!(target(&after, new[&widow]), Some(Entity::PLACEHOLDER));
+        assert!(after.world().get::<Timer>(new[&bomb]).is_some());
+        advance_ms(&mut after, 100);
+        assert_eq!(health(&after, new[&hero]), Some(9), "the hit arrives");
+    }
+}
+
+#[test]
+fn a_map_gives_the_loaded_components_to_the_entities_of_the_game() {
+    let mut before = game();
+    let world = before.world_mut();
+    let place = world.spawn_empty().id();
+    let hero = world.spawn((Health(10), Target(place))).id();
+    let saved = world.save_timers().unwrap();
+
+    let mut after = game();
+    let here = after.world_mut().spawn(Tag("place")).id();
+    let mut entities = EntityHashMap::from_iter([(place, here)]);
+    after
+        .world_mut()
+        .load_timers(&saved, &mut entities)
+        .unwrap();
+    assert_eq!(target(&after, entities[&hero]), Some(here));
+}
+
+#[test]
+fn what_a_loaded_component_brings_along_is_replaced_by_what_was_saved() {
+    fn restless() -> App {
+        let mut app = game();
+        app.add_observer(|added: On<Add<Health>>, mut commands: Commands| {
+            commands.entity(added.entity).insert(Timer::after(60.0));
+        });
+        app
+    }
+    let mut before = restless();
+    let hero = before.world_mut().spawn(Health(10)).id();
+    advance_ms(&mut before, 20000);
+    let saved = before.world_mut().save_timers().unwrap();
+    let mut after = restless();
+    let new = load(&mut after, &saved).unwrap();
+    let timer = after
+        .world_mut()
+        .with_timers(|timers| timers.get(new[&hero]));
+    assert_eq!(timer.unwrap().remaining, Duration::from_secs(40));
+}
+
+#[test]
+fn a_component_that_is_unknown_or_has_changed_is_an_error_that_changes_nothing() {
+    let mut before = game();
+    let hero = before
+        .world_mut()
+        .spawn((Health(10), Timer::after(1.0)))
+        .id();
+    let saved = before.world_mut().save_timers().unwrap();
+
+    let mut without = app();
+    let entities = without.world().entities().count_spawned();
+    let unknown = LoadError::UnknownComponent(hero, "health".into());
+    assert_eq!(load(&mut without, &saved), Err(unknown));
+    assert_eq!(without.world().entities().count_spawned(), entities);
+
+    let mut changed = app();
+    changed.world_mut().add_saved_component::<Title>("health");
+    let error = load(&mut changed, &saved).unwrap_err();
+    assert!(
+        matches!(&error, LoadError::Component { entity, component, .. }
+            if *entity == hero && component == "health"),
+        "{error}"
+    );
+    let mut shorter = app();
+    shorter.world_mut().add_saved_component::<Hears>("health");
+    let error = load(&mut shorter, &saved).unwrap_err().to_string();
+    assert!(error.contains("1 bytes are left over"), "{error}");
+}
+
+#[test]
+fn a_component_that_cannot_be_serialized_is_an_error_or_is_left_out() {
+    let mut app = game();
+    let world = app.world_mut();
+    world.add_saved_component::<Shy>("shy");
+    let hero = world.spawn((Shy(0), Health(10))).id();
+    let Err(SaveError::Unsavable(unsavable)) = world.save_timers() else {
+        panic!("it can't be saved");
+    };
+    let [Unsavable::Component(unsavable)] = &unsavable[..] else {
+        panic!("{unsavable:?}");
+    };
+    assert_eq!((unsavable.entity, &*unsavable.component), (hero, "shy"));
+    let (saved, left_out) = world.save_timers_without_closures();
+    assert_eq!(left_out.len(), 1);
+    let mut after = game();
+    after.world_mut().add_saved_component::<Shy>("shy");
+    let new = load(&mut after, &saved).unwrap();
+    assert_eq!(health(&after, new[&hero]), Some(10));
+    assert!(after.world().get::<Shy>(new[&hero]).is_none());
+}
+
+#[test]
+fn components_move_with_their_entities() {
+    let (mut forest, mut town) = (game(), game());
+    let world = forest.world_mut();
+    let hero = world.spawn((Health(10), Hears)).id();
+    world.spawn((OwnedBy(hero), Target(hero), Timer::after(1.0)));
+    world.send(hero, Hit).unwrap();
+    let moved = world.export_entity(hero).unwrap();
+    let moved: MovedEntity = ron::from_str(&ron::to_string(&moved).unwrap()).unwrap();
+    let mut entities = EntityHashMap::default();
+    let world = town.world_mut();
+    let here = world
+        .import_entity(&moved, Duration::ZERO, &mut entities)
+        .unwrap();
+    forest.world_mut().forget_entity(hero).unwrap();
+    world.commit_entity(here, &HeldMail::default()).unwrap();
+    let mut owned = world.query_filtered::<&Target, With<OwnedBy>>();
+    assert_eq!(owned.single(world).unwrap().0, here);
+    advance_ms(&mut town, 100);
+    assert_eq!(health(&town, here), Some(9));
+}
+
+#[test]
+fn a_component_that_refers_to_what_stays_needs_a_map_to_move() {
+    let (mut forest, mut town) = (game(), game());
+    let enemy = forest.world_mut().spawn(Health(5)).id();
+    let hero = forest.world_mut().spawn((Health(10), Target(enemy))).id();
+    let moved = forest.world_mut().export_entity(hero).unwrap();
+    let there = town.world_mut().spawn(Health(6)).id();
+    let mut import = |mut entities| {
+        let world = town.world_mut();
+        world.import_entity(&moved, Duration::ZERO, &mut entities)
+    };
+    let unknown = LoadError::UnknownEntity {
+        entity: hero,
+        component: "target".into(),
+        to: enemy,
+    };
+    assert_eq!(
+        import(EntityHashMap::default()),
+        Err(MoveError::Load(unknown))
+    );
+    let here = import(EntityHashMap::from_iter([(enemy, there)])).unwrap();
+    assert_eq!(target(&town, here), Some(there));
+}
+
+#[test]
+fn a_rollback_takes_components_back_that_systems_have_changed() {
+    let mut app = game();
+    let world = app.world_mut();
+    let hurt = world.spawn(Health(10)).id();
+    let bare = world.spawn(Health(11)).id();
+    let healed = world.spawn(Timer::after(9.0)).id();
+    let calm = world.spawn((Health(12), Timer::after(9.0))).id();
+    let snapshot = world.snapshot_timers();
+    world.get_mut::<Health>(hurt).unwrap().0 = 1;
+    world.entity_mut(bare).remove::<Health>();
+    world.entity_mut(healed).insert(Health(13));
+    let changed = world.changed_since(&snapshot);
+    let mut expected = [hurt, bare, healed];
+    expected.sort_unstable();
+    assert_eq!(changed, expected);
+
+    world.restore_timers(&snapshot, &mut EntityHashMap::default());
+    let healths = [hurt, bare, healed, calm].map(|entity| health(&app, entity));
+    assert_eq!(healths, [Some(10), Some(11), None, Some(12)]);
+    assert_eq!(app.world_mut().changed_since(&snapshot), []);
+}
+
+#[test]
+fn a_rollback_spawns_and_despawns_entities_with_saved_components() {
+    let mut app = game();
+    let world = app.world_mut();
+    let enemy = world.spawn((Health(5), Hears)).id();
+    let hero = world.spawn(Target(enemy)).id();
+    let oldest = world.snapshot_timers();
+    world.send(enemy, Hit).unwrap();
+    let snapshot = world.snapshot_timers();
+    world.despawn(enemy);
+    let new = world.spawn(Health(99)).id();
+    for snapshot in [&snapshot, &oldest, &snapshot] {
+        let mut entities = EntityHashMap::default();
+        let world = app.world_mut();
+        world.restore_timers(snapshot, &mut entities);
+        assert!(world.get_entity(new).is_err());
+        assert_eq!(world.query::<&Health>().iter(world).count(), 1);
+        assert_eq!(target(&app, hero), Some(entities[&enemy]));
+        assert_eq!(health(&app, entities[&enemy]), Some(5));
+        assert!(
+            app.world()
+                .get::<MessageComponent>(entities[&enemy])
+                .is_some()
+        );
+    }
+    advance_ms(&mut app, 100);
+    let enemy = target(&app, hero).unwrap();
+    assert_eq!(health(&app, enemy), Some(4), "the hit arrives");
+}
+
+#[test]
+fn a_component_that_cannot_be_serialized_stays_as_it_is_in_a_rollback() {
+    let mut app = game();
+    app.insert_resource(FallbackErrorHandler(errors::record));
+    let world = app.world_mut();
+    world.add_saved_component::<Shy>("shy");
+    let hero = world.spawn((Shy(0), Health(10))).id();
+    let snapshot = world.snapshot_timers();
+    let reports = errors::errors();
+    assert!(
+        reports[0].contains(&format!("\"shy\" of entity {hero}")),
+        "{reports:?}"
+    );
+    world.get_mut::<Shy>(hero).unwrap().0 = 7;
+    world.get_mut::<Health>(hero).unwrap().0 = 7;
+    world.restore_timers(&snapshot, &mut EntityHashMap::default());
+    assert_eq!(world.get::<Shy>(hero).unwrap().0, 7);
+    assert_eq!(health(&app, hero), Some(10));
+}
+
+#[test]
+#[should_panic(expected = "already registered as \"health\"")]
+fn a_name_is_for_one_component() {
+    game().world_mut().add_saved_component::<Shy>("health");
+}
+
+#[test]
+#[should_panic(expected = "is already saved as \"health\"")]
+fn a_component_has_one_name() {
+    game().world_mut().add_saved_component::<Health>("life");
+}
+
+#[test]
+#[should_panic(expected = "while a snapshot exists")]
+fn components_are_added_before_the_first_snapshot() {
+    let mut app = game();
+    let _snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().add_saved_component::<Shy>("shy");
+}

@@ -265,3 +265,31 @@ fn a_timer_that_gets_an_owner_in_its_last_firing_keeps_its_entity() {
     advance_ms(&mut app, 1);
     assert!(app.world().get_entity(timer).is_ok());
 }
+
+#[test]
+fn entities_join_their_owner_at_the_place_that_bevy_is_told() {
+    let mut app = app();
+    let world = app.world_mut();
+    let owner = world.spawn_empty().id();
+    let others = world.spawn_empty().id();
+    let timers = [(); 20].map(|()| world.spawn((OwnedBy(owner), Timer::after(1.0))).id());
+    let stranger = world.spawn((OwnedBy(others), Timer::after(1.0))).id();
+    let mut expected = timers.to_vec();
+
+    let mut owner = world.entity_mut(owner);
+    owner.insert_related::<OwnedBy>(1, &[stranger, timers[15]]);
+    expected.remove(15);
+    expected.splice(1..1, [stranger, timers[15]]);
+    assert!(owner.get::<Owned>().unwrap().iter().eq(expected.clone()));
+
+    owner.insert_related::<OwnedBy>(usize::MAX, &[timers[0]]);
+    expected.remove(0);
+    expected.push(timers[0]);
+    assert!(owner.get::<Owned>().unwrap().iter().eq(expected.clone()));
+
+    owner.despawn();
+    advance_ms(&mut app, 0);
+    let cancelled = cancelled(&mut app).into_iter();
+    let cancelled: Vec<_> = cancelled.map(|(entity, _)| entity).collect();
+    assert_eq!(cancelled, expected, "they go in this order");
+}

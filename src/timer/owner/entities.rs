@@ -1,13 +1,11 @@
 //! A list of entities from which any entity is removed in constant time.
 
-use alloc::boxed::Box;
-#[cfg(feature = "serialize")]
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, iter, slice};
 
 use bevy_ecs::{
     entity::{Entity, EntityHashMap, EntityMapper, MapEntities},
-    relationship::RelationshipSourceCollection,
+    relationship::{OrderedRelationshipSourceCollection, RelationshipSourceCollection},
 };
 use smallvec::SmallVec;
 
@@ -34,6 +32,15 @@ impl OwnedEntities {
                 places.position(|&place| place == Some(entity))
             }
         }
+    }
+
+    /// Changes the order of the list, in linear time.
+    fn edit<Out>(&mut self, edit: impl FnOnce(&mut Vec<Entity>) -> Out) -> Out {
+        let mut list: Vec<Entity> = self.iter().collect();
+        let out = edit(&mut list);
+        self.clear();
+        self.extend_from_iter(list);
+        out
     }
 
     fn close_gaps(&mut self) {
@@ -116,6 +123,48 @@ impl RelationshipSourceCollection for OwnedEntities {
         for entity in entities {
             self.add(entity);
         }
+    }
+}
+
+/// No entity trades its place with another one.
+impl OrderedRelationshipSourceCollection for OwnedEntities {
+    fn insert(&mut self, index: usize, entity: Entity) {
+        self.insert_stable(index, entity);
+    }
+
+    fn remove_at(&mut self, index: usize) -> Option<Entity> {
+        self.remove_at_stable(index)
+    }
+
+    fn insert_stable(&mut self, index: usize, entity: Entity) {
+        self.edit(|list| list.insert_stable(index, entity));
+    }
+
+    fn remove_at_stable(&mut self, index: usize) -> Option<Entity> {
+        self.edit(|list| list.remove_at_stable(index))
+    }
+
+    fn sort(&mut self) {
+        self.edit(|list| list.sort_unstable());
+    }
+
+    fn insert_sorted(&mut self, entity: Entity) {
+        self.edit(|list| list.insert_sorted(entity));
+    }
+
+    fn place_most_recent(&mut self, index: usize) {
+        if let Some(entity) = self.iter().last() {
+            self.place(entity, index);
+        }
+    }
+
+    fn place(&mut self, entity: Entity, index: usize) {
+        self.edit(|list| {
+            if let Some(place) = list.as_slice().iter().position(|&it| it == entity) {
+                list.remove(place);
+                list.insert_stable(index, entity);
+            }
+        });
     }
 }
 

@@ -240,14 +240,18 @@ fn apply(world: &mut World, party: usize, (slot, act): &Op) -> Option<()> {
         }
         Act::Clock(parent, speed) => {
             let clock = Clock::of(clock(world, party, *parent)).with_speed(*speed);
-            world.entity_mut(id).insert(clock);
+            // The cooldown counts on the clock before.
+            world.entity_mut(id).remove::<Cooldown>().insert(clock);
         }
         Act::ChangeClock(change) => change_clock(world, id.into(), party, change),
         Act::Modify(clock, factor) => {
             let clock = ensure(world, party, lower(clock)?);
             // The clock that a modifier brings along shows the time of the world.
             if !world.entity(clock).contains::<Clock>() {
-                world.entity_mut(clock).insert(Clock::new());
+                world
+                    .entity_mut(clock)
+                    .remove::<Cooldown>()
+                    .insert(Clock::new());
             }
             let modifier = SpeedModifier::new(clock, *factor);
             world.entity_mut(id).insert(modifier);

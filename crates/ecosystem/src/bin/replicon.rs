@@ -1,7 +1,7 @@
 //! A server arms timers, and a client shows how far they have come, both in this process:
 //!
 //! ```text
-//! cargo run --ignore-rust-version --manifest-path crates/replication/Cargo.toml
+//! cargo run --ignore-rust-version --manifest-path crates/ecosystem/Cargo.toml --bin replicon
 //! ```
 //!
 //! A timer fires only on the server. The client gets its [`TimerStatus`], as any other component.

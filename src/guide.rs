@@ -19,6 +19,7 @@
 )]
 //! | [`calls`] | Which call do I need? |
 //! | [`testing`] | How do I test time in my own game? |
+//! | [`ecosystem`] | How do I use it with other crates for Bevy? |
 //! | [`performance`] | What do a million timers cost? When do I use something else? |
 //!
 //! The [`cookbook`] has recipes for the problems of a game, and
@@ -64,6 +65,10 @@ pub mod worlds {}
 #[doc = include_str!("../docs/guide/saving.md")]
 #[doc(alias("save_game", "load_game", "serde"))]
 pub mod saving {}
+
+#[doc = include_str!("../docs/guide/ecosystem.md")]
+#[doc(alias("replicon", "ggrs", "moonshine_save", "integration"))]
+pub mod ecosystem {}
 
 #[doc = include_str!("../docs/guide/calls.md")]
 #[doc(alias("cheat_sheet", "overview"))]

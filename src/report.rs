@@ -32,19 +32,37 @@ pub(crate) fn hand_over(
     handler.copied().unwrap_or_default().0(error, context);
 }
 
-/// The texts that were printed. A game that makes ever new mistakes does not fill the memory.
+/// Returns the error of a component that can't be serialized. It is also logged, once: some formats and crates swallow
+/// its text.
+#[cfg(feature = "serialize")]
+pub(crate) fn unserializable<E: serde::ser::Error>(why: impl core::fmt::Display) -> E {
+    #[cfg(feature = "std")]
+    if log::max_level() == log::LevelFilter::Off {
+        print_once(alloc::format!("{why}"));
+    } else if is_new(&alloc::format!("{why}")) {
+        log::error!("{why}");
+    }
+    E::custom(why)
+}
+
+#[cfg(feature = "std")]
+fn print_once(text: alloc::string::String) {
+    if is_new(&text) {
+        let text = text.trim_end();
+        std::eprintln!("bevy_due: {text} (shown once, because the app has no logger)");
+    }
+}
+
+/// The texts that were shown once. A game that makes ever new mistakes does not fill the memory.
 #[cfg(feature = "std")]
 const MOST_TEXTS: usize = 100;
 
 #[cfg(feature = "std")]
-fn print_once(text: alloc::string::String) {
-    use alloc::collections::BTreeSet;
+fn is_new(text: &str) -> bool {
+    use alloc::{borrow::ToOwned, collections::BTreeSet, string::String};
     use std::sync::{Mutex, PoisonError};
 
-    static PRINTED: Mutex<BTreeSet<alloc::string::String>> = Mutex::new(BTreeSet::new());
-    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if printed.len() < MOST_TEXTS && printed.insert(text.clone()) {
-        let text = text.trim_end();
-        std::eprintln!("bevy_due: {text} (shown once, because the app has no logger)");
-    }
+    static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    shown.len() < MOST_TEXTS && shown.insert(text.to_owned())
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use bevy_ecs::prelude::*;
 use bevy_platform::collections::HashMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     Clock, Jump, Settings, Start,
@@ -16,6 +16,7 @@ use super::{
     table::{ClockTable, FRAME},
     time::{Reading, Speed, saturating_nanos},
 };
+use crate::report::unserializable;
 
 /// The serialized form of a [`Clock`].
 #[derive(Serialize, Deserialize)]
@@ -38,7 +39,7 @@ struct ClockData {
 impl Serialize for Clock {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let time = self.start.current().ok_or_else(|| {
-            ser::Error::custom(
+            unserializable(
                 "the time of this clock has not been written since it last changed: call \
                  `World::write_timer_states` right before you serialize",
             )

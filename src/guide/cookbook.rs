@@ -41,6 +41,7 @@
 //! |---|---|
 //! | a request with a time-out | [`request`] |
 //! | heartbeat and idle kick | [`idle_kick`] |
+//! | show the timers of a server on a client | [`server_and_client`] |
 //! | auto-save | [`auto_save`] |
 //! | a daily reset, and its test | [`daily_reset`] |
 #![cfg_attr(
@@ -130,6 +131,11 @@ pub mod rollback {}
 #[doc = include_str!("../../docs/cookbook/save_and_load.md")]
 #[doc(alias("persistence", "save_game", "load_game", "serialize"))]
 pub mod save_and_load {}
+
+// `crates/ecosystem` runs its code: the crates in it depend on all of Bevy.
+#[cfg_attr(not(doctest), doc = include_str!("../../docs/cookbook/server_and_client.md"))]
+#[doc(alias("replication", "multiplayer", "replicon"))]
+pub mod server_and_client {}
 
 #[doc = include_str!("../../docs/cookbook/slow_field.md")]
 #[doc(alias("slow", "haste"))]

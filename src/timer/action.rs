@@ -15,6 +15,8 @@ use bevy_reflect::prelude::*;
 
 use super::{TimerFired, TimerQueues, queues::change_armed};
 use crate::call::{call_with_world, to_result};
+#[cfg(feature = "serialize")]
+use crate::report::unserializable;
 
 /// The action that the [`Timer`](crate::Timer) on this entity runs at every firing.
 ///
@@ -399,7 +401,7 @@ pub(crate) fn add_handler(
 impl serde::Serialize for TimerAction {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.closure() {
-            Some(closure) => Err(serde::ser::Error::custom(format_args!(
+            Some(closure) => Err(unserializable(format_args!(
                 "the action calls the closure {closure}, which can't be saved: register a handler \
                  with `add_timer_handler`, and use `TimerAction::named`, or `TimerAction::named_with` \
                  for the values that the closure captures"

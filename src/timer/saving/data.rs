@@ -2,11 +2,12 @@
 
 use core::{num::NonZeroU64, time::Duration};
 
-use serde::{Serialize, Serializer, ser::Error};
+use serde::{Serialize, Serializer};
 
 use super::{TimerState, fields::Fields};
 use crate::{
     clock::{ClockId, saturating_nanos},
+    report::unserializable,
     timer::{DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
 };
 
@@ -35,7 +36,7 @@ pub(in crate::timer) struct TimerData {
 
 impl Serialize for Timer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let state = self.written_state().map_err(Error::custom)?;
+        let state = self.written_state().map_err(unserializable)?;
         let options = self.options();
         let nanos = Duration::from_nanos;
         // Reflection may have set it on a timer without an interval, where it means nothing.
@@ -98,7 +99,7 @@ pub(in crate::timer) struct LifetimeData {
 
 impl Serialize for DespawnAfter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let state = self.0.written_state().map_err(Error::custom)?;
+        let state = self.0.written_state().map_err(unserializable)?;
         let delay = self.delay();
         LifetimeData { delay, state }.serialize(serializer)
     }

@@ -75,19 +75,19 @@ fn new_app() -> App {
     app
 }
 
-#[derive(Component, Serialize, Deserialize)]
+#[derive(Component, Clone, Serialize, Deserialize)]
 struct Creature {
     name: String,
     health: i32,
 }
 
 /// The callbacks of the hero are code. A loaded hero brings them along.
-#[derive(Component, Serialize, Deserialize)]
+#[derive(Component, Clone, Serialize, Deserialize)]
 #[require(MessageComponent = hears_answers())]
 struct Hero;
 
 /// Bites are twice as bad.
-#[derive(Component, Reflect, Serialize, Deserialize)]
+#[derive(Component, Clone, Reflect, Serialize, Deserialize)]
 #[reflect(Component)]
 struct Enraged;
 

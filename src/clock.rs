@@ -220,26 +220,29 @@ enum Start {
 }
 
 impl Clock {
-    /// Creates a clock driven by game time, [`ClockId::Virtual`].
+    /// Creates a clock driven by game time, [`ClockId::Virtual`]. On an entity with [`OnClock`], the clock that this
+    /// names drives it.
     #[must_use]
     pub fn new() -> Self {
-        Self::of(ClockId::Virtual)
+        Self {
+            parent: ClockId::Virtual,
+            speed: 1.0,
+            paused: false,
+            jump: Jump::default(),
+            start: Start::default(),
+        }
     }
 
-    /// Creates a clock driven by another one.
+    /// Creates a clock driven by another one, whatever clock its entity is on.
     ///
     /// Timers on a clock driven by the fixed clock fire in the fixed schedule. The parent may be
     /// inserted after this clock. If it does not exist at the next reading, this clock stands still until it
     /// does, and Bevy's error handler gets a warning with [`ClockError::NoSuchClock`].
     #[must_use]
     pub fn of(parent: impl Into<ClockId>) -> Self {
-        Self {
-            parent: parent.into(),
-            speed: 1.0,
-            paused: false,
-            jump: Jump::default(),
-            start: Start::default(),
-        }
+        let mut clock = Self::new();
+        clock.set_parent(parent);
+        clock
     }
 
     /// Sets the speed, as in [`set_speed`](Self::set_speed).
@@ -258,8 +261,10 @@ impl Clock {
     /// of that one.
     #[must_use]
     pub fn with_now(mut self, now: Duration) -> Self {
+        let names_parent = self.start.time().is_none_or(|time| time.names_parent);
         self.start = Start::Value(SavedTime {
             now,
+            names_parent,
             ..SavedTime::default()
         });
         self
@@ -282,6 +287,9 @@ impl Clock {
     /// [`ClocksMut::set_parent`].
     pub fn set_parent(&mut self, parent: impl Into<ClockId>) {
         self.parent = parent.into();
+        if let Start::Value(time) = &mut self.start {
+            time.names_parent = true;
+        }
     }
 
     /// Sets how many seconds pass on this clock per second on its parent, from now on.

@@ -122,7 +122,9 @@ pub(crate) use undo::{QueuedTimer, QueuesMark, TimerJournal, TimerName};
 /// starts over there.
 ///
 /// A delay counts from the time on the timer's clock at insertion. The default clock is Bevy's
-/// `Time<Virtual>`, including its pause and relative speed. Use [`on`](Self::on) to choose another.
+/// `Time<Virtual>`, including its pause and relative speed. Use [`on`](Self::on) to choose another. If an
+/// [`OnClock`](crate::OnClock), a [`Clock`](crate::Clock) or an owner on another clock comes after the timer, but before
+/// the next run, the delay counts from that run: insert them together.
 /// While the clock is paused or its speed is zero, nothing fires, not even a timer with zero delay.
 /// A handler that pauses `Time<Virtual>` stops the timers on it at once, even timers that are due in
 /// the same run.

@@ -19,6 +19,8 @@ pub(super) struct SavedTime {
     pub(super) fraction: u64,
     /// The place among the clocks of the saved world. A new clock has none.
     pub(super) order: Option<Order>,
+    /// Without one, the clock of its entity drives a new clock.
+    pub(super) names_parent: bool,
 }
 
 impl SavedTime {
@@ -27,6 +29,7 @@ impl SavedTime {
             now: time.shown_now(),
             fraction: time.carry,
             order,
+            names_parent: true,
         }
     }
 

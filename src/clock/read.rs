@@ -290,7 +290,7 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     if let Some(on) = on
         && clock.parent == ClockId::default()
         && on != entity.into()
-        && start.order.is_none()
+        && !start.names_parent
     {
         clock.parent = on;
     }

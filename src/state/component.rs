@@ -1,43 +1,34 @@
-//! Components of the game, as data: they are saved, moved and rolled back with those of the crate.
+//! Components of the game that are saved, moved and rolled back with those of the crate.
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 #[cfg(feature = "serialize")]
 use alloc::{format, string::ToString};
 #[cfg(feature = "serialize")]
 use core::any::type_name;
 
-use bevy_ecs::{component::ComponentId, entity::EntityMapper, prelude::*};
+use bevy_ecs::{change_detection::Tick, component::ComponentId, entity::EntityMapper, prelude::*};
 use bevy_platform::sync::Arc;
 #[cfg(feature = "serialize")]
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 #[cfg(feature = "serialize")]
-use super::{part::MapEach, rollback};
+use super::rollback;
 
 /// The components of the game that a world saves.
 #[derive(Resource, Clone, Debug, Default)]
 pub(super) struct SavedComponents(Vec<Arc<SavedComponent>>);
 
-/// How to turn one of the components into data and back.
+/// How to turn one of the components into data and back, and how to copy it.
 #[derive(Debug)]
 pub(super) struct SavedComponent {
     pub(super) name: Cow<'static, str>,
     pub(super) id: ComponentId,
-    encode: fn(EntityRef) -> Option<Encoded>,
-    map_entities: fn(&[u8], &mut dyn EntityMapper) -> Encoded,
-    insert: fn(&[u8], &mut EntityWorldMut) -> Result<(), String>,
+    save: fn(EntityRef, &mut dyn EntityMapper) -> Option<Result<Vec<u8>, String>>,
+    load: fn(&[u8], &mut dyn EntityMapper, Option<&mut EntityWorldMut>) -> Result<(), String>,
+    copy: fn(&World, ComponentId) -> Box<dyn ComponentCopies>,
 }
 
-type Encoded = Result<Vec<u8>, String>;
-
-/// A component of the game as it was, or the error of its `Serialize`.
-#[derive(Clone, Debug)]
-pub(super) struct Captured {
-    pub(super) component: Arc<SavedComponent>,
-    pub(super) data: Encoded,
-}
-
-/// The serialized form of a component of the game.
+/// The serialized form of a component.
 #[cfg(feature = "serialize")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,14 +38,14 @@ pub(super) struct ComponentData {
 }
 
 impl SavedComponents {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<SavedComponent>> {
-        self.0.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &SavedComponent> {
+        self.0.iter().map(|component| &**component)
     }
 
     /// Adds the component `C` under a name.
     #[cfg(feature = "serialize")]
     #[track_caller]
-    pub(super) fn add<C: Component + Serialize + DeserializeOwned>(
+    pub(super) fn add<C: Component + Clone + Serialize + DeserializeOwned>(
         world: &mut World,
         name: Cow<'static, str>,
     ) {
@@ -79,118 +70,172 @@ impl SavedComponents {
         components.0.push(Arc::new(SavedComponent {
             name,
             id,
-            encode: |entity| Some(encode(entity.get::<C>()?)),
-            map_entities: map_entities::<C>,
-            insert: |data, entity| {
-                entity.insert(decode::<C>(data)?);
-                Ok(())
-            },
+            save: save::<C>,
+            load: load::<C>,
+            copy: |world, id| Box::new(Copies::<C>::of(world, id)),
         }));
     }
 
-    /// Returns a component as it was when it was saved, or `None` if there is none of its name.
+    /// Returns the component with this name.
     #[cfg(feature = "serialize")]
-    pub(super) fn loaded(&self, ComponentData { name, data }: &ComponentData) -> Option<Captured> {
-        let component = self.iter().find(|it| it.name == *name)?.clone();
-        let data = Ok(data.clone());
-        Some(Captured { component, data })
+    pub(super) fn find(&self, name: &str) -> Option<&SavedComponent> {
+        self.iter().find(|component| component.name == name)
+    }
+
+    /// Copies all components of a world.
+    pub(super) fn copy(world: &World) -> Vec<Box<dyn ComponentCopies>> {
+        let components = world.get_resource::<Self>().into_iter();
+        let components = components.flat_map(Self::iter);
+        let copies = components.map(|component| (component.copy)(world, component.id));
+        copies.collect()
     }
 }
 
+#[cfg(feature = "serialize")]
 impl SavedComponent {
-    pub(super) fn capture(self: &Arc<Self>, entity: EntityRef) -> Option<Captured> {
-        let data = (self.encode)(entity)?;
-        let component = self.clone();
-        Some(Captured { component, data })
+    /// Returns the component of an entity as data, with the names that entities have there, or the error of its
+    /// `Serialize`.
+    pub(super) fn save(
+        &self,
+        entity: EntityRef,
+        names: &mut dyn EntityMapper,
+    ) -> Option<Result<ComponentData, String>> {
+        let data = (self.save)(entity, names)?;
+        let name = self.name.clone();
+        Some(data.map(|data| ComponentData { name, data }))
+    }
+
+    /// Inserts the component into an entity, if there is one, with the names that entities have in the world. Returns
+    /// the error of its `Deserialize`.
+    pub(super) fn load(
+        &self,
+        data: &ComponentData,
+        names: &mut dyn EntityMapper,
+        entity: Option<&mut EntityWorldMut>,
+    ) -> Result<(), String> {
+        (self.load)(&data.data, names, entity)
     }
 }
 
-impl Captured {
-    /// Returns the serialized form.
-    #[cfg(feature = "serialize")]
-    pub(super) fn to_data(&self) -> Result<ComponentData, String> {
-        let name = self.component.name.clone();
-        let data = self.data.clone()?;
-        Ok(ComponentData { name, data })
-    }
+#[cfg(feature = "serialize")]
+fn save<C: Component + Clone + Serialize>(
+    entity: EntityRef,
+    mut names: &mut dyn EntityMapper,
+) -> Option<Result<Vec<u8>, String>> {
+    let mut component = entity.get::<C>()?.clone();
+    C::map_entities(&mut component, &mut names);
+    Some(postcard::to_allocvec(&component).map_err(|error| error.to_string()))
+}
 
-    /// Returns `true` if the component is the same. What can't be turned into data is left as it is.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.data.is_err() || other.data.is_err() || self.data == other.data
+#[cfg(feature = "serialize")]
+fn load<C: Component + DeserializeOwned>(
+    data: &[u8],
+    mut names: &mut dyn EntityMapper,
+    entity: Option<&mut EntityWorldMut>,
+) -> Result<(), String> {
+    let read = postcard::take_from_bytes::<C>(data);
+    let (mut component, rest) = read.map_err(|error| error.to_string())?;
+    if !rest.is_empty() {
+        return Err(format!("{} bytes are left over", rest.len()));
     }
+    C::map_entities(&mut component, &mut names);
+    if let Some(entity) = entity {
+        entity.insert(component);
+    }
+    Ok(())
+}
 
-    pub(super) fn map_entities(&mut self, mapper: &mut dyn EntityMapper) {
-        if let Ok(data) = &self.data {
-            self.data = (self.component.map_entities)(data, mapper);
+/// All components of one type, as they were.
+pub(super) trait ComponentCopies: Send + Sync {
+    /// Inserts those that have changed since a tick, or that refer to an entity that was spawned again since. `names`
+    /// has the new names, if there are any. Adds the entities that had none to `inserted`.
+    fn put_back(
+        &self,
+        world: &mut World,
+        since: Tick,
+        names: Option<&mut dyn EntityMapper>,
+        inserted: &mut Vec<Entity>,
+    );
+}
+
+struct Copies<C>(Vec<(Entity, C)>);
+
+impl<C: Component + Clone> Copies<C> {
+    fn of(world: &World, id: ComponentId) -> Self {
+        let holders = holders_of(world, id).into_iter();
+        let copies = holders.filter_map(|entity| Some((entity, world.get::<C>(entity)?.clone())));
+        Self(copies.collect())
+    }
+}
+
+impl<C: Component + Clone> ComponentCopies for Copies<C> {
+    fn put_back(
+        &self,
+        world: &mut World,
+        since: Tick,
+        mut names: Option<&mut dyn EntityMapper>,
+        inserted: &mut Vec<Entity>,
+    ) {
+        for &(mut entity, ref component) in &self.0 {
+            if let Some(names) = &mut names {
+                entity = names.get_mapped(entity);
+            }
+            let now = world.change_tick();
+            let Ok(mut entity) = world.get_entity_mut(entity) else {
+                continue;
+            };
+            let mut is_different = match entity.get_change_ticks::<C>() {
+                Some(ticks) => ticks.is_changed(since, now),
+                None => {
+                    inserted.push(entity.id());
+                    true
+                }
+            };
+            if !is_different && names.is_none() {
+                continue;
+            }
+            let mut component = component.clone();
+            if let Some(names) = &mut names {
+                let mut names = Noting {
+                    names: &mut **names,
+                    is_different: &mut is_different,
+                };
+                C::map_entities(&mut component, &mut names);
+            }
+            if is_different {
+                entity.insert(component);
+            }
         }
     }
-
-    /// Returns the entities that the component refers to, except for those that were gone when it was saved.
-    #[cfg(feature = "serialize")]
-    pub(super) fn references(&self) -> Result<Vec<Entity>, String> {
-        let mut references = Vec::new();
-        let mut note = MapEach(|entity| {
-            references.push(entity);
-            entity
-        });
-        let mut noted = self.clone();
-        noted.map_entities(&mut note);
-        noted.data?;
-        references.retain(|&entity| entity != Entity::PLACEHOLDER);
-        Ok(references)
-    }
-
-    /// Inserts the component, or returns the error of its `Deserialize`.
-    pub(super) fn insert(&self, entity: &mut EntityWorldMut) -> Result<(), String> {
-        (self.component.insert)(self.data.as_deref().map_err(String::clone)?, entity)
-    }
 }
 
-#[cfg(feature = "serialize")]
-fn encode<C: Serialize>(component: &C) -> Encoded {
-    postcard::to_allocvec(component).map_err(|error| error.to_string())
-}
-
-#[cfg(feature = "serialize")]
-fn decode<C: DeserializeOwned>(data: &[u8]) -> Result<C, String> {
-    match postcard::take_from_bytes(data).map_err(|error| error.to_string())? {
-        (component, []) => Ok(component),
-        (_, rest) => Err(format!("{} bytes are left over", rest.len())),
-    }
-}
-
-/// Replaces the entities in a component.
-#[cfg(feature = "serialize")]
-fn map_entities<C: Component + Serialize + DeserializeOwned>(
-    data: &[u8],
-    mapper: &mut dyn EntityMapper,
-) -> Encoded {
-    let mut component = decode::<C>(data)?;
-    let mut mapper = Noting {
-        mapper,
-        has_changed: false,
-    };
-    C::map_entities(&mut component, &mut mapper);
-    match mapper.has_changed {
-        true => encode(&component),
-        false => Ok(data.to_vec()),
-    }
-}
-
-/// Notes whether an entity was replaced by another one.
+/// Notes whether an entity has a new name.
 struct Noting<'a> {
-    mapper: &'a mut dyn EntityMapper,
-    has_changed: bool,
+    names: &'a mut dyn EntityMapper,
+    is_different: &'a mut bool,
 }
 
 impl EntityMapper for Noting<'_> {
     fn get_mapped(&mut self, source: Entity) -> Entity {
-        let target = self.mapper.get_mapped(source);
-        self.has_changed |= target != source;
+        let target = self.names.get_mapped(source);
+        *self.is_different |= target != source;
         target
     }
 
     fn set_mapped(&mut self, source: Entity, target: Entity) {
-        self.mapper.set_mapped(source, target);
+        self.names.set_mapped(source, target);
     }
+}
+
+/// Returns the entities with a component.
+pub(super) fn holders_of(world: &World, id: ComponentId) -> Vec<Entity> {
+    let archetypes = world.archetypes();
+    let found = archetypes.component_index().get(&id);
+    let mut ids: Vec<_> = found.into_iter().flat_map(|found| found.keys()).collect();
+    ids.sort_unstable();
+    let holders = ids.into_iter().filter_map(|&id| archetypes.get(id));
+    holders
+        .flat_map(|archetype| archetype.entities())
+        .map(|entity| entity.id())
+        .collect()
 }

@@ -1,6 +1,6 @@
 //! The components of the crate's state, as data.
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 #[cfg(feature = "serialize")]
 use core::time::Duration;
 
@@ -14,13 +14,12 @@ use bevy_ecs::{
 
 #[cfg(feature = "serialize")]
 use super::component::ComponentData;
-use super::component::{Captured, SavedComponent, SavedComponents};
+use super::component::SavedComponents;
 use crate::{
     clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
     message::{MovedRequest, OpenRequest},
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
-    report::report,
     timer::{Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
     transit::InTransit,
 };
@@ -52,8 +51,9 @@ macro_rules! parts {
             #[cfg(feature = "serialize")]
             Component(Box<ComponentData>),
             // Formats that count the variants need these to be the last.
+            /// The entity has this component of the game.
             #[cfg_attr(feature = "serialize", serde(skip))]
-            Captured(Box<Captured>),
+            Has(ComponentId),
             $(#[cfg_attr(feature = "serialize", serde(skip))] $unsaved($unsaved),)*
         }
 
@@ -67,7 +67,7 @@ macro_rules! parts {
             $($special,)*
             $($list,)*
             /// A component of the game.
-            Captured(ComponentId),
+            Has(ComponentId),
         }
 
         impl PartKind {
@@ -89,7 +89,7 @@ macro_rules! parts {
                     $(Self::$unsaved => world.register_component::<$unsaved>(),)*
                     $(Self::$mark => world.register_component::<$mark>(),)*
                     $(Self::$list => world.register_component::<$list>(),)*
-                    Self::Captured(id) => id,
+                    Self::Has(id) => id,
                 }
             }
 
@@ -108,7 +108,7 @@ macro_rules! parts {
                     $(Self::$unsaved => Part::$unsaved(entity.get::<$unsaved>()?.clone()),)*
                     $(Self::$mark => entity.get::<$mark>().map(|_| Part::$mark)?,)*
                     $(Self::$list => Part::$list(entity.get::<$list>()?.iter().collect()),)*
-                    Self::Captured(_) => return None,
+                    Self::Has(id) => entity.contains_id(id).then_some(Part::Has(id))?,
                 })
             }
 
@@ -121,7 +121,7 @@ macro_rules! parts {
                     $(Self::$unsaved => _ = entity.remove::<$unsaved>(),)*
                     $(Self::$mark => _ = entity.remove::<$mark>(),)*
                     $(Self::$list)|* => {}
-                    Self::Captured(id) => _ = entity.remove_by_id(id),
+                    Self::Has(id) => _ = entity.remove_by_id(id),
                 }
             }
         }
@@ -139,7 +139,7 @@ macro_rules! parts {
                     $(Self::$list(_) => stringify!($list),)*
                     Self::CooldownNow(_) => "CooldownNow",
                     Self::Component(data) => &data.name,
-                    Self::Captured(captured) => &captured.component.name,
+                    Self::Has(_) => "Has",
                 }
             }
 
@@ -151,13 +151,13 @@ macro_rules! parts {
                     $(Self::$unsaved(_) => PartKind::$unsaved,)*
                     $(Self::$mark => PartKind::$mark,)*
                     $(Self::$list(_) => PartKind::$list,)*
-                    Self::Captured(captured) => PartKind::Captured(captured.component.id),
+                    Self::Has(id) => PartKind::Has(*id),
                     #[cfg(feature = "serialize")]
                     Self::CooldownNow(_) | Self::Component(_) => return None,
                 })
             }
 
-            /// Inserts the component. A list follows from the entities in it.
+            /// Inserts the component. A list follows from the entities in it. A component of the game has copies of its own.
             pub(super) fn insert(self, entity: &mut EntityWorldMut) {
                 match self {
                     $(Self::$boxed(value) => _ = entity.insert(*value),)*
@@ -166,11 +166,7 @@ macro_rules! parts {
                     $(Self::$unsaved(value) => _ = entity.insert(value),)*
                     $(Self::$mark => _ = entity.insert($mark),)*
                     $(Self::$list(_) => {})*
-                    Self::Captured(captured) => {
-                        if let Err(error) = captured.insert(entity) {
-                            report_failed(entity.world(), entity.id(), &captured.component.name, &error);
-                        }
-                    }
+                    Self::Has(_) => {}
                     #[cfg(feature = "serialize")]
                     Self::CooldownNow(_) | Self::Component(_) => {}
                 }
@@ -189,7 +185,7 @@ macro_rules! parts {
                     ) => here == there && here.loaded() == there.loaded(),
                     $((Self::$value(here), Self::$value(there)) => here == there,)*
                     $((Self::$unsaved(here), Self::$unsaved(there)) => here == there,)*
-                    (Self::Captured(here), Self::Captured(there)) => here.is_same(there),
+                    (Self::Has(here), Self::Has(there)) => here == there,
                     $((Self::$mark, Self::$mark) => true,)*
                     $((Self::$list(here), Self::$list(there)) => here == there,)*
                     _ => false,
@@ -213,7 +209,6 @@ macro_rules! parts {
                     $(Self::$value(value) => Component::map_entities(value, mapper),)*
                     $(Self::$unsaved(value) => Component::map_entities(value, mapper),)*
                     $(Self::$list(entities) => entities.map_entities(mapper),)*
-                    Self::Captured(captured) => captured.map_entities(mapper),
                     _ => {}
                 }
             }
@@ -315,40 +310,53 @@ impl<F: FnMut(Entity) -> Entity> EntityMapper for MapEach<F> {
 /// The components that are parts, as a world calls them.
 #[derive(Clone, Debug)]
 pub(super) struct PartKinds {
-    /// Those of the game come first: what they bring along is replaced by what was saved.
-    captured: SavedComponents,
-    ours: Vec<(PartKind, ComponentId)>,
+    kinds: Vec<(PartKind, ComponentId)>,
+    pub(super) components: SavedComponents,
 }
 
 impl PartKinds {
     pub(super) fn of(world: &mut World) -> Self {
-        let ours = PartKind::ALL.iter();
+        let components = world.get_resource::<SavedComponents>();
+        let components = components.cloned().unwrap_or_default();
+        let theirs = components
+            .iter()
+            .map(|component| PartKind::Has(component.id));
+        let kinds = PartKind::ALL.iter().copied().chain(theirs);
         Self {
-            ours: ours.map(|&kind| (kind, kind.register(world))).collect(),
-            captured: world.get_resource().cloned().unwrap_or_default(),
+            kinds: kinds.map(|kind| (kind, kind.register(world))).collect(),
+            components,
         }
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = ComponentId> {
-        self.captured_ids()
-            .chain(self.ours.iter().map(|&(_, id)| id))
+        self.kinds.iter().map(|&(_, id)| id)
     }
 
     /// Returns the components of the game.
-    pub(super) fn captured_ids(&self) -> impl Iterator<Item = ComponentId> {
-        self.captured.iter().map(|component| component.id)
+    pub(super) fn component_ids(&self) -> impl Iterator<Item = ComponentId> {
+        self.components.iter().map(|component| component.id)
     }
 
-    /// Returns the components that make an entity one of those whose state is kept.
-    pub(super) fn keeping(&self) -> impl Iterator<Item = ComponentId> {
-        let ours = self.ours.iter();
+    /// Returns the components of this crate, and those of the game.
+    pub(super) fn ours(&self) -> impl Iterator<Item = ComponentId> {
+        let ours = self.kinds.iter();
         let ours = ours.filter(|&&(kind, _)| kind != PartKind::Disabled);
-        self.captured_ids().chain(ours.map(|&(_, id)| id))
+        ours.map(|&(_, id)| id)
     }
 
-    /// Returns `true` if the state of an entity is kept.
+    /// Returns `true` if an entity has one of them.
     pub(super) fn has_any(&self, entity: EntityRef) -> bool {
-        self.keeping().any(|id| entity.contains_id(id))
+        self.ours().any(|id| entity.contains_id(id))
+    }
+
+    /// Returns the components of this crate on an entity.
+    #[cfg(feature = "serialize")]
+    pub(super) fn present(&self, entity: EntityRef) -> impl Iterator<Item = PartKind> {
+        let present = self.kinds.iter();
+        let present = present.filter(move |&&(_, id)| entity.contains_id(id));
+        present
+            .map(|&(kind, _)| kind)
+            .filter(|kind| !matches!(kind, PartKind::Has(_)))
     }
 
     /// Returns copies of those components of an entity that are wanted.
@@ -357,25 +365,11 @@ impl PartKinds {
         entity: EntityRef,
         is_wanted: impl Fn(PartKind, ComponentId) -> bool,
     ) -> Vec<Part> {
-        let is_wanted = |kind, id| entity.contains_id(id) && is_wanted(kind, id);
-        let captured = self.captured.iter();
-        let captured = captured.filter(|it| is_wanted(PartKind::Captured(it.id), it.id));
-        let captured = captured.filter_map(|component| component.capture(entity));
-        let ours = self.ours.iter();
-        let ours = ours.filter(|&&(kind, id)| is_wanted(kind, id));
-        let ours = ours.filter_map(|&(kind, _)| kind.read(entity));
-        let captured = captured.map(|it| Part::Captured(Box::new(it)));
-        captured.chain(ours).collect()
+        let parts = self.kinds.iter();
+        let parts = parts.filter(|&&(_, id)| entity.contains_id(id));
+        let parts = parts.filter(|&&(kind, id)| is_wanted(kind, id));
+        parts.filter_map(|&(kind, _)| kind.read(entity)).collect()
     }
-}
-
-/// Reports a component of the game that can't be turned into data, or back.
-pub(super) fn report_failed(world: &World, entity: Entity, name: &str, error: &str) {
-    let error = format!(
-        "the saved component {name:?} of entity {entity} stays as it is, because its serde implementation returned \
-         an error: {error}"
-    );
-    report::<SavedComponent>(world, BevyError::error(error));
 }
 
 fn put_in_order<T: RelationshipTarget>(world: &mut World, target: Entity, order: &[Entity]) {

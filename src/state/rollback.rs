@@ -16,11 +16,11 @@
 //! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey), unless you have registered them |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
-//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again. It comes last in the order of its kind |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again, unless a registered component requires them. It comes last in the order of its kind |
 //! | messages on their way, and whose turn it is among the followers that are there | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
 #![cfg_attr(
     feature = "serialize",
-    doc = "| [components of yours](crate::save::SaveWorldExt::add_saved_component) that you have registered | what their `Serialize` leaves out |",
+    doc = "| [components of yours](crate::save::SaveWorldExt::add_saved_component) that you have registered | what a system writes to them with [`bypass_change_detection`](bevy_ecs::change_detection::DetectChangesMut::bypass_change_detection), or behind a lock |",
     doc = "| entities before their export, as [not in transit](crate::moving::InTransit), and mail that is held during a move | entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity), nor past a [`commit_entity`](crate::moving::MoveWorldExt::commit_entity), which brings mail that the other world has forgotten |"
 )]
 //!
@@ -85,18 +85,24 @@ mod names;
 mod states;
 mod watch;
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*, world::WorldId};
+use bevy_ecs::{
+    change_detection::Tick,
+    entity::{EntityHashMap, EntityMapper},
+    prelude::*,
+    world::WorldId,
+};
 use bevy_platform::sync::Arc;
 
+use super::component::{ComponentCopies, SavedComponents};
 use crate::{
     clock::{Age, ClockTable, ClocksCopy, put_clocks_back},
-    message::{MailCopy, is_held},
+    message::{MailCopy, MessageComponent, is_held},
     timer::{KeyTable, QueuesMark, RunDepth, TimerQueues, add_modified_clocks, forget_written},
     transit::InTransit,
-    update::leave_later_clocks,
+    update::{UpdateComponent, leave_later_clocks},
 };
 use changed::{changed_since, holders};
 use entities::{despawn, finished, name_requests, rename_clocks, respawn, spawned_since};
@@ -124,6 +130,7 @@ pub struct TimerSnapshot {
     /// The entities that existed, and whose timers had finished.
     finished: Vec<Entity>,
     mail: MailCopy,
+    components: Vec<Box<dyn ComponentCopies>>,
 }
 
 /// Takes a snapshot: begins a period of the log, and copies everything that has no journal.
@@ -147,6 +154,7 @@ fn snapshot_timers(world: &mut World) -> TimerSnapshot {
         clocks,
         finished: finished(world).collect(),
         mail: MailCopy::of(world),
+        components: SavedComponents::copy(world),
         // Whatever is spawned from now on has a later tick.
         tick: world.increment_change_tick(),
     }
@@ -174,7 +182,8 @@ fn restore_timers(
     let states = &changes.states;
     let respawned = respawn(world, snapshot, (states, &mut names), entities);
     let new = spawned_since(world, snapshot, (states, &names));
-    let mut first_later = Age::MAX;
+    let begin = world.increment_change_tick();
+    let (mut first_later, mut inserted) = (Age::MAX, Vec::new());
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
@@ -182,6 +191,13 @@ fn restore_timers(
                 queues.take_out(world, changes.first_timers(&names));
                 let changed = || first(states, &names).map(|(entity, _)| entity);
                 changed().for_each(|entity| keys.leave(world, entity));
+                // What they bring along is replaced by what was there.
+                let (mut renamed, is_renamed) = (&names, !names.is_empty());
+                for copies in &snapshot.components {
+                    let names: &mut dyn EntityMapper = &mut renamed;
+                    let names = is_renamed.then_some(names);
+                    copies.put_back(world, snapshot.tick, names, &mut inserted);
+                }
                 put_back(states, world, &kinds, &names, &new);
                 changed().for_each(|entity| keys.join(world, entity));
                 rename_clocks(world, &respawned, &names);
@@ -198,6 +214,10 @@ fn restore_timers(
         });
     });
     leave_later_clocks(world, first_later);
+    for entity in inserted {
+        insert_again::<UpdateComponent>(world, entity, begin);
+        insert_again::<MessageComponent>(world, entity, begin);
+    }
     name_requests(world, &names);
     let is_there = |entity: &Entity| world.entities().contains_spawned(*entity);
     let mut given: EntityHashMap<Entity> = entities.clone();
@@ -223,6 +243,20 @@ fn restore_timers(
         }),
     }
     end_lost_transits(world);
+}
+
+/// Inserts a component again that another one has brought along since a tick, while there were no clocks.
+fn insert_again<C: Component>(world: &mut World, entity: Entity, since: Tick) {
+    let now = world.change_tick();
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return;
+    };
+    let ticks = entity.get_change_ticks::<C>();
+    if ticks.is_some_and(|ticks| ticks.is_added(since, now))
+        && let Some(component) = entity.take::<C>()
+    {
+        entity.insert(component);
+    }
 }
 
 /// Takes entities out of transit whose moves have ended since the snapshot. Their mail is not held.

@@ -652,3 +652,16 @@ fn a_clock_keeps_its_parent_if_it_is_mapped_to_an_invalid_one() {
     MapEntities::map_entities(&mut value, &mut mapper);
     assert_eq!(value.parent(), ClockId::Own(nowhere), "not in a world yet");
 }
+
+#[test]
+fn a_clock_that_names_game_time_leaves_the_clock_of_its_entity() {
+    let mut app = app();
+    let world = app.world_mut();
+    let slow = world.spawn(Clock::new().with_speed(0.5)).id();
+    let stays = world.spawn((Clock::new(), OnClock::new(slow))).id();
+    let leaves = world.spawn((Clock::of(ClockId::Virtual), OnClock::new(slow)));
+    let leaves = leaves.id();
+    advance(&mut app, ms(2000));
+    let now = |clock: Entity| app.world().clock_now(clock).unwrap();
+    assert_eq!((now(stays), now(leaves)), (ms(1000), ms(2000)));
+}

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{component::ComponentId, entity::EntityHashSet, prelude::*};
+use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use super::{
     TimerSnapshot, check, check_world,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     clock::{ChangedClocks, Clock, OnClock, SpeedModifiers, clock_of},
     owner::owner_of,
-    state::part::PartKind,
+    state::{component::holders_of, part::PartKind},
     timer::{Cooldown, Timer, TimerQueues},
 };
 
@@ -37,6 +37,14 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
             .flat_map(|(name, latest)| [name, latest]),
     );
     changed.extend(changes.rebound.iter().map(|(entity, ())| entity));
+    let now = world.read_change_tick();
+    for id in kinds.component_ids() {
+        // Systems write to it unseen.
+        changed.extend(holders_of(world, id).into_iter().filter(|&entity| {
+            let ticks = world.entity(entity).get_change_ticks_by_id(id);
+            ticks.is_some_and(|ticks| ticks.is_changed(snapshot.tick, now))
+        }));
+    }
     changed.extend(clocks.entities());
     queues.add_running_on(&clocks, &mut changed);
     add_followers(world, &clocks, &changes, &mut changed);
@@ -103,17 +111,4 @@ fn add_followers(
 pub(super) fn holders<C: Component>(world: &World) -> Vec<Entity> {
     let id = world.component_id::<C>();
     id.map(|id| holders_of(world, id)).unwrap_or_default()
-}
-
-/// Returns the entities with a component.
-pub(super) fn holders_of(world: &World, id: ComponentId) -> Vec<Entity> {
-    let archetypes = world.archetypes();
-    let found = archetypes.component_index().get(&id);
-    let mut ids: Vec<_> = found.into_iter().flat_map(|found| found.keys()).collect();
-    ids.sort_unstable();
-    let holders = ids.into_iter().filter_map(|&id| archetypes.get(id));
-    holders
-        .flat_map(|archetype| archetype.entities())
-        .map(|entity| entity.id())
-        .collect()
 }

@@ -7,7 +7,7 @@ use bevy_ecs::{component::ComponentId, prelude::*, world::DeferredWorld};
 use bevy_platform::sync::{Arc, Weak};
 
 use super::{
-    changed::{holders, holders_of},
+    changed::holders,
     names::Names,
     states::{States, first_of, is_ours},
 };
@@ -15,7 +15,7 @@ use crate::{
     clock::OnClock,
     journal::Journal,
     message::Directory,
-    state::part::{Part, PartKind, PartKinds, report_failed},
+    state::part::{PartKind, PartKinds},
     timer::{Cooldown, Kind, QueuedTimer, TimerJournal, TimerName, TimerQueues},
 };
 
@@ -152,11 +152,6 @@ impl Log {
         };
         let mut parts = log.kinds.read(changed, |_, id| was_there(id));
         for part in &mut parts {
-            if let Part::Captured(captured) = part
-                && let Err(error) = &captured.data
-            {
-                report_failed(world, entity, &captured.component.name, error);
-            }
             if let Some(joined) = part.kind().and_then(&joined) {
                 part.leave_out(joined);
             }
@@ -168,10 +163,8 @@ impl Log {
 
     /// Notes the entities whose components may change unseen: systems write to them, or the next run does.
     pub(super) fn note_unseen(world: &mut World) {
-        let captured: Vec<ComponentId> = world.resource::<Self>().kinds.captured_ids().collect();
         let mut entities = holders::<OnClock>(world);
         entities.extend(holders::<Cooldown>(world));
-        entities.extend(captured.into_iter().flat_map(|id| holders_of(world, id)));
         entities.extend(
             world
                 .resource::<TimerQueues>()

@@ -14,7 +14,12 @@ use super::{Content, LoadError, SavedEntity, SavedTimers};
 use crate::{
     clock::{Clock, ClockId, ClockTable},
     owner::OwnedBy,
-    state::{Versioned, component::SavedComponents, letter::LetterData, part::Part},
+    state::{
+        Versioned,
+        component::SavedComponents,
+        letter::LetterData,
+        part::{MapEach, Part},
+    },
     timer::{MAX_STEPS, SavedWorld},
 };
 
@@ -133,20 +138,24 @@ fn check_components(
         };
         let (entity, component) = (*entity, data.name.to_string());
         let registered = world.get_resource::<SavedComponents>();
-        let Some(captured) = registered.and_then(|registered| registered.loaded(data)) else {
+        let Some(registered) = registered.and_then(|it| it.find(&component)) else {
             return Err(LoadError::UnknownComponent(entity, component));
         };
-        let references = match captured.references() {
-            Ok(references) => references,
-            Err(error) => {
-                return Err(LoadError::Component {
-                    entity,
-                    component,
-                    error,
-                });
+        let mut unknown = None;
+        let mut note = MapEach(|to| {
+            if to != Entity::PLACEHOLDER && !is_known(to) {
+                unknown.get_or_insert(to);
             }
-        };
-        if let Some(to) = references.into_iter().find(|&to| !is_known(to)) {
+            to
+        });
+        if let Err(error) = registered.load(data, &mut note, None) {
+            return Err(LoadError::Component {
+                entity,
+                component,
+                error,
+            });
+        }
+        if let Some(to) = unknown {
             return Err(LoadError::UnknownEntity {
                 entity,
                 component,

@@ -37,7 +37,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
         mail.add(world, letter, &|entity| existing(world, entity));
     });
     let kinds = PartKinds::of(world);
-    let ids: Vec<ComponentId> = kinds.keeping().collect();
+    let ids: Vec<ComponentId> = kinds.ours().collect();
     let has_part = |archetype: &&Archetype| ids.iter().any(|&id| archetype.contains(id));
     let archetypes = world.archetypes().iter().filter(has_part);
     let entities = archetypes.flat_map(Archetype::entities);
@@ -205,7 +205,10 @@ impl<'w> Collector<'w> {
         let is_saved = |kind| {
             !matches!(
                 kind,
-                PartKind::Finished | PartKind::MovedRequest | PartKind::InTransit
+                PartKind::Finished
+                    | PartKind::MovedRequest
+                    | PartKind::InTransit
+                    | PartKind::Has(_)
             )
         };
         for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
@@ -251,33 +254,30 @@ impl<'w> Collector<'w> {
         });
         self.missing_clocks.extend(missing);
         for part in &mut parts {
-            let is_captured = matches!(part, Part::Captured(_));
-            part.map_entities(&mut MapEach(|entity| {
-                let entity = existing(self.world, entity);
-                if is_captured && entity != Entity::PLACEHOLDER {
-                    self.in_components.insert(entity);
-                }
-                entity
-            }));
+            part.map_entities(&mut MapEach(|entity| existing(self.world, entity)));
+        }
+        let mut refer = MapEach(|entity| {
+            let entity = existing(self.world, entity);
+            if entity != Entity::PLACEHOLDER {
+                self.in_components.insert(entity);
+            }
+            entity
+        });
+        for component in self.kinds.components.iter() {
+            match component.save(entity, &mut refer) {
+                None => {}
+                Some(Ok(data)) => parts.push(Part::Component(Box::new(data))),
+                Some(Err(error)) => self
+                    .unsavable
+                    .push(Unsavable::Component(UnsavableComponent {
+                        entity: entity.id(),
+                        component: component.name.clone(),
+                        error,
+                    })),
+            }
         }
         let entity = entity.id();
-        let parts = parts.into_iter().filter_map(|part| match part {
-            Part::Captured(captured) => match captured.to_data() {
-                Ok(data) => Some(Part::Component(Box::new(data))),
-                Err(error) => {
-                    let component = captured.component.name.clone();
-                    let unsavable = UnsavableComponent {
-                        entity,
-                        component,
-                        error,
-                    };
-                    self.unsavable.push(Unsavable::Component(unsavable));
-                    None
-                }
-            },
-            part => Some(part),
-        });
-        let parts = parts.collect();
+        let parts = parts.into_boxed_slice();
         self.entities.push(SavedEntity { entity, parts });
     }
 

@@ -19,9 +19,11 @@ pub trait SaveWorldExt {
     /// that has one is saved, and a restore spawns and despawns it with the others. The entities to which the
     /// component refers [are mapped](bevy_ecs::entity::MapEntities), if its fields are marked `#[entities]`.
     ///
-    /// On loading, it is inserted before the components of this crate. What it requires, such as a
-    /// [`MessageComponent`](crate::message::MessageComponent), comes along. Your observers of `Add` and `Insert`
-    /// run as for any other insertion. A `Timer` that they insert on the entity is replaced by the saved one.
+    /// On loading, and in a restore that spawns an entity again, a required
+    /// [`MessageComponent`](crate::message::MessageComponent) or [`UpdateComponent`](crate::UpdateComponent) comes along.
+    /// Other components of this crate that it requires, such as a `Timer`, are there only if they were there before. Your
+    /// observers of `Add` and `Insert` run as for any other insertion. A `Timer` that they insert on the entity gives way
+    /// to what was saved.
     ///
     /// The data is in the format `postcard`, which knows no names of fields. To load an earlier save after a change
     /// of the fields, register the changed type under a new name, and keep the earlier one.
@@ -33,8 +35,8 @@ pub trait SaveWorldExt {
     ///
     /// # Time complexity
     ///
-    /// *O*(1). While a snapshot exists, every further snapshot and restore visits all entities with the component,
-    /// because systems change it unseen.
+    /// *O*(1). A [snapshot](crate::rollback::RollbackWorldExt::snapshot_timers) clones all components of this type, and a
+    /// restore inserts those that have changed since.
     ///
     /// # Examples
     ///
@@ -45,10 +47,10 @@ pub trait SaveWorldExt {
     /// use bevy_time::TimePlugin;
     /// use serde::{Deserialize, Serialize};
     ///
-    /// #[derive(Component, Serialize, Deserialize)]
+    /// #[derive(Component, Clone, Serialize, Deserialize)]
     /// struct Health(u32);
     ///
-    /// #[derive(Component, Serialize, Deserialize)]
+    /// #[derive(Component, Clone, Serialize, Deserialize)]
     /// struct Target(#[entities] Entity);
     ///
     /// fn game() -> App {
@@ -73,7 +75,7 @@ pub trait SaveWorldExt {
     /// # Ok::<(), BevyError>(())
     /// ```
     #[track_caller]
-    fn add_saved_component<C: Component + Serialize + DeserializeOwned>(
+    fn add_saved_component<C: Component + Clone + Serialize + DeserializeOwned>(
         &mut self,
         name: impl Into<Cow<'static, str>>,
     );
@@ -175,7 +177,7 @@ pub trait SaveWorldExt {
 
 impl SaveWorldExt for World {
     #[track_caller]
-    fn add_saved_component<C: Component + Serialize + DeserializeOwned>(
+    fn add_saved_component<C: Component + Clone + Serialize + DeserializeOwned>(
         &mut self,
         name: impl Into<Cow<'static, str>>,
     ) {

@@ -1,6 +1,6 @@
 //! Loading timers into a world.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use bevy_ecs::{
@@ -15,13 +15,14 @@ use crate::{
     },
     message::MessageWorldExt,
     owner::owner_of,
+    report::report,
     state::{
         Versioned,
         component::SavedComponents,
         letter::{letters, rename_all},
-        part::Part,
+        part::{Part, PartKind, PartKinds},
     },
-    timer::Cooldown,
+    timer::{self, Cooldown},
 };
 
 /// Loads timers. Saved entities that are not in the map are spawned and added to it.
@@ -62,14 +63,15 @@ pub(crate) fn load_checked(
     if let Some(state) = state {
         state.load(world);
     }
-    let is_component = |part: &Part| matches!(part, Part::Component(_));
-    // What they bring along, as required components or from observers, is replaced by what was saved.
-    for saved in saved {
-        load_parts(world, saved, entities, is_component);
-    }
     // A clock starts with its speed, and so do the clocks below it. The timers must find their clocks.
     let is_brake = |part: &Part| matches!(part, Part::SpeedModifier(_) | Part::Disabled);
     let is_clock = |part: &Part| matches!(part, Part::Clock(_));
+    let is_place = |part: &Part| {
+        matches!(
+            part,
+            Part::OnClock(_) | Part::OwnedBy(_) | Part::Paused | Part::Pauses(_)
+        )
+    };
     for saved in saved {
         load_parts(world, saved, entities, is_brake);
     }
@@ -78,8 +80,16 @@ pub(crate) fn load_checked(
         load_parts(world, clock, entities, is_clock);
     }
     for saved in saved {
+        load_parts(world, saved, entities, is_place);
+    }
+    // A callback that they bring along finds its clock and its owner.
+    let kinds = PartKinds::of(world);
+    for saved in saved {
+        load_components(world, &kinds, saved, entities);
+    }
+    for saved in saved {
         load_parts(world, saved, entities, |part| {
-            !is_component(part) && !is_brake(part) && !is_clock(part)
+            !is_brake(part) && !is_clock(part) && !is_place(part)
         });
     }
     world.flush();
@@ -141,7 +151,49 @@ fn carry_cooldowns(
     }
 }
 
-/// Inserts some components of a saved entity.
+/// Inserts the components of the game into a saved entity. The components of this crate that they bring along go again,
+/// because what was saved says which are there.
+fn load_components(
+    world: &mut World,
+    kinds: &PartKinds,
+    SavedEntity { entity, parts }: &SavedEntity,
+    entities: &mut EntityHashMap<Entity>,
+) {
+    let entity = entities[entity];
+    let ours = |world: &World| {
+        let entity = world.get_entity(entity).into_iter();
+        let ours = entity.flat_map(|entity| kinds.present(entity));
+        ours.collect::<Vec<PartKind>>()
+    };
+    let before = ours(world);
+    let mut data = parts.iter().filter_map(|part| match part {
+        Part::Component(data) => Some(data),
+        _ => None,
+    });
+    let is_loaded = data.clone().next().is_some();
+    for data in data.by_ref() {
+        if let Some(component) = kinds.components.find(&data.name)
+            && let Ok(mut target) = world.get_entity_mut(entity)
+            && let Err(error) = component.load(data, entities, Some(&mut target))
+        {
+            // It could be read in the check.
+            report::<SavedComponents>(world, BevyError::error(error));
+        }
+    }
+    if !is_loaded {
+        return;
+    }
+    for kind in ours(world) {
+        if !before.contains(&kind) {
+            timer::forget_timers(&mut world.into(), entity);
+            if let Ok(mut entity) = world.get_entity_mut(entity) {
+                kind.remove(&mut entity);
+            }
+        }
+    }
+}
+
+/// Inserts some components of this crate into a saved entity.
 fn load_parts(
     world: &mut World,
     SavedEntity { entity, parts }: &SavedEntity,
@@ -149,16 +201,7 @@ fn load_parts(
     is_wanted: impl Fn(&Part) -> bool,
 ) {
     for part in parts.iter().filter(|part| is_wanted(part)) {
-        let mut part = match part {
-            Part::Component(data) => {
-                let registered = world.get_resource::<SavedComponents>();
-                match registered.and_then(|registered| registered.loaded(data)) {
-                    Some(captured) => Part::Captured(Box::new(captured)),
-                    None => continue,
-                }
-            }
-            part => part.clone(),
-        };
+        let mut part = part.clone();
         part.map_entities(entities);
         // An observer of an earlier part may have despawned the entity.
         if let Ok(mut target) = world.get_entity_mut(entities[entity]) {

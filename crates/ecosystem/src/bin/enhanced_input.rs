@@ -27,8 +27,9 @@ struct Dash;
 struct Dashes(u32);
 
 fn spawn_hero(mut commands: Commands) {
-    let bindings = actions!(Hero[(Action::<Dash>::new(), bindings![KeyCode::Space])]);
-    commands.spawn((Hero, Cooldown::new(1.0).with_charges(2), bindings));
+    let space = related!(Bindings[Binding::from(KeyCode::Space)]);
+    let actions = related!(Actions::<Hero>[(Action::<Dash>::new(), space)]);
+    commands.spawn((Hero, Cooldown::new(1.0).with_charges(2), actions));
 }
 
 fn dash(

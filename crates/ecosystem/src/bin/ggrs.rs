@@ -52,7 +52,7 @@ struct Snapshot {
 }
 
 /// A hero, by the number of the player.
-#[derive(Component, Serialize, Deserialize)]
+#[derive(Component, Clone, Serialize, Deserialize)]
 struct Hero {
     player: usize,
     health: i32,

@@ -48,12 +48,17 @@ fn dash(
 fn main() {
     let mut app = App::new();
     let frame = Duration::from_millis(100);
-    app.add_plugins((TimePlugin, InputPlugin, EnhancedInputPlugin, DuePlugin::default()))
-        .insert_resource(TimeUpdateStrategy::ManualDuration(frame))
-        .init_resource::<Dashes>()
-        .add_input_context::<Hero>()
-        .add_systems(Startup, spawn_hero)
-        .add_observer(dash);
+    app.add_plugins((
+        TimePlugin,
+        InputPlugin,
+        EnhancedInputPlugin,
+        DuePlugin::default(),
+    ))
+    .insert_resource(TimeUpdateStrategy::ManualDuration(frame))
+    .init_resource::<Dashes>()
+    .add_input_context::<Hero>()
+    .add_systems(Startup, spawn_hero)
+    .add_observer(dash);
     app.finish();
     let mut dashes = Vec::new();
     for frame in 0..20 {
@@ -67,6 +72,13 @@ fn main() {
         dashes.push(app.world().resource::<Dashes>().0);
     }
     println!("dashes after each frame: {dashes:?}");
-    assert_eq!((dashes[0], dashes[4], dashes[9]), (1, 2, 2), "two charges, then a wait");
-    assert!((3..=4).contains(&dashes[19]), "a charge comes back each second");
+    assert_eq!(
+        (dashes[0], dashes[4], dashes[9]),
+        (1, 2, 2),
+        "two charges, then a wait"
+    );
+    assert!(
+        (3..=4).contains(&dashes[19]),
+        "a charge comes back each second"
+    );
 }

@@ -123,12 +123,16 @@ fn load(world: &mut World, snapshot: &Snapshot) {
 /// Returns a number that depends on everything that a player can see.
 fn checksum(world: &mut World) -> u128 {
     let mut heroes = world.query::<&Hero>();
-    let mut healths: Vec<_> = heroes.iter(world).map(|hero| (hero.player, hero.health)).collect();
+    let mut healths: Vec<_> = heroes
+        .iter(world)
+        .map(|hero| (hero.player, hero.health))
+        .collect();
     healths.sort_unstable();
-    let timers: Vec<_> = world.with_timers(|timers| {
+    let mut timers: Vec<_> = world.with_timers(|timers| {
         let timers = timers.iter();
         timers.map(|timer| (timer.remaining, timer.count)).collect()
     });
+    timers.sort_unstable();
     let mut hasher = DefaultHasher::new();
     (healths, timers).hash(&mut hasher);
     hasher.finish().into()
@@ -149,7 +153,11 @@ fn main() -> Result {
             match request {
                 GgrsRequest::SaveGameState { cell, frame } => {
                     let snapshot = save(app.world_mut());
-                    cell.save(frame, Some(Arc::new(snapshot)), Some(checksum(app.world_mut())));
+                    cell.save(
+                        frame,
+                        Some(Arc::new(snapshot)),
+                        Some(checksum(app.world_mut())),
+                    );
                 }
                 GgrsRequest::LoadGameState { cell, .. } => {
                     let snapshot = cell.load().ok_or("the frame was saved")?;

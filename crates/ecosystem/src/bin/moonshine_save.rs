@@ -9,7 +9,8 @@
 use core::time::Duration;
 use std::env;
 
-use bevy_app::prelude::*;
+use bevy_app::{TaskPoolPlugin, prelude::*};
+use bevy_asset::AssetPlugin;
 use bevy_due::{Timer, prelude::*, save::SaveWorldExt};
 use bevy_ecs::prelude::*;
 use bevy_reflect::Reflect;
@@ -26,11 +27,17 @@ struct Tree {
 fn game() -> App {
     let mut app = App::new();
     let frame = Duration::from_millis(250);
-    app.add_plugins((TimePlugin, DuePlugin::default()))
-        .insert_resource(TimeUpdateStrategy::ManualDuration(frame))
-        .register_type::<Tree>()
-        .add_observer(save_on_default_event)
-        .add_observer(load_on_default_event);
+    // `moonshine-save` asks for an `AssetServer`.
+    app.add_plugins((
+        TaskPoolPlugin::default(),
+        TimePlugin,
+        AssetPlugin::default(),
+        DuePlugin::default(),
+    ))
+    .insert_resource(TimeUpdateStrategy::ManualDuration(frame))
+    .register_type::<Tree>()
+    .add_observer(save_on_default_event)
+    .add_observer(load_on_default_event);
     app.world_mut().add_timer_handler("grow", grow);
     app.update(); // Bevy's first frame takes no time.
     app

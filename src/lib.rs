@@ -273,8 +273,7 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //!
 //! The insertion puts the timer into a queue, parked, so that it cannot fire yet. Its delay counts from there.
 //! The swap is the first step of a run. It settles the timer's clock, and releases the timer. By then, all
-//! components of the timer are there, whatever the order in which they were inserted. If they put the timer on another
-//! clock, the delay counts from the swap.
+//! components of the timer are there, whatever the order in which they were inserted.
 //!
 //! A periodic timer is in the queue for its next deadline before its handlers run. After its last firing, the
 //! `Timer` is removed instead.

@@ -24,7 +24,7 @@ use crate::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
         TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_modified_clocks, add_timer,
         check_component, check_handler, limit_backlog, move_timers_to_clock, on_pause,
-        on_remove_clock, on_resume, run_timers, show_statuses, take_key,
+        on_remove_clock, on_resume, run_timers, show_statuses, start_on_clock, take_key,
     },
     update::{
         UpdateRosters, UpdateState, begin_updates, enroll, move_updates_to_clock, run_updates,
@@ -314,6 +314,7 @@ fn add_observers(world: &mut World) {
     add(world, on_restore_speed);
     add(world, on_remove_clock);
     add(world, move_timers_to_clock);
+    add(world, start_on_clock);
     add(world, move_updates_to_clock);
     add(world, on_pause);
     add(world, on_resume);

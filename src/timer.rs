@@ -86,7 +86,7 @@ pub(crate) use insert_for::{check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
 pub(crate) use keyed::{KeyTable, insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
-pub(crate) use late_clock::{add_modified_clocks, move_timers_to_clock};
+pub(crate) use late_clock::{add_modified_clocks, move_timers_to_clock, start_on_clock};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};
 pub(crate) use pause::{on_pause, on_resume};
@@ -122,9 +122,9 @@ pub(crate) use undo::{QueuedTimer, QueuesMark, TimerJournal, TimerName};
 /// starts over there.
 ///
 /// A delay counts from the time on the timer's clock at insertion. The default clock is Bevy's
-/// `Time<Virtual>`, including its pause and relative speed. Use [`on`](Self::on) to choose another. If an
-/// [`OnClock`](crate::OnClock), a [`Clock`](crate::Clock) or an owner on another clock comes after the timer, but before
-/// the next run, the delay counts from that run: insert them together.
+/// `Time<Virtual>`, including its pause and relative speed. Use [`on`](Self::on) to choose another. If a
+/// component that arrives before the next run puts the timer on another clock, such as [`OnClock`](crate::OnClock), the
+/// delay starts again there.
 /// While the clock is paused or its speed is zero, nothing fires, not even a timer with zero delay.
 /// A handler that pauses `Time<Virtual>` stops the timers on it at once, even timers that are due in
 /// the same run.

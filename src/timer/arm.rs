@@ -348,6 +348,25 @@ pub(super) fn settle_now(world: &mut World, place: Place) -> Option<Result<Place
     }))
 }
 
+/// Starts the delay of a new timer again, if a component that has arrived puts it on another clock.
+pub(super) fn start_again(world: &mut World, entity: Entity, kind: Kind) -> Option<()> {
+    let component = kind.get(world, entity)?;
+    let place = component.seat.place()?;
+    let queues = world.get_resource::<TimerQueues>()?;
+    let is_new = queues.timer(place)?.is(Mark::Unsettled) && component.loaded().is_none();
+    if !is_new || place.0 == NO_CLOCK {
+        return None;
+    }
+    world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
+        let entity = world.get_entity(entity).ok()?;
+        let mut settling = Settling::new(world);
+        let started = settling.put_on_clock(&mut queues, entity, kind.on(entity)?, place);
+        let started = started.ok().filter(|&started| started != place)?;
+        queues.arming.swap_list.push(started);
+        Some(())
+    })
+}
+
 /// Puts a loaded timer on its clock, which was loaded after it. The timer stays loaded, so that the swap gives it its
 /// place among all timers of the load.
 pub(super) fn put_on_loaded_clock(world: &mut World, entity: Entity, kind: Kind) -> Option<()> {

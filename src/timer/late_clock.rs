@@ -6,11 +6,11 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
     Kind, TimerQueues,
-    arm::{put_on_loaded_clock, settle_now},
+    arm::{put_on_loaded_clock, settle_now, start_again},
     queued::Mark,
 };
 use crate::{
-    clock::{Clock, ClockId, ClockTable, SpeedModifiers, clock_besides, clock_of},
+    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_besides, clock_of},
     owner::{owned_by, owner_of},
 };
 
@@ -55,8 +55,39 @@ pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWor
     }
 }
 
-/// Moves a timer to a new clock, where it keeps its remaining time, unless it chose another clock. The next swap
-/// settles a new timer. A loaded one was settled when it was saved.
+/// Starts the new timers again that an [`OnClock`] puts on another clock.
+pub(crate) fn start_on_clock(inserted: On<Insert<OnClock>>, mut world: DeferredWorld) {
+    let entity = inserted.entity;
+    for owned in owned_by(&world, entity) {
+        start_here(&mut world, owned);
+    }
+    start_here(&mut world, entity);
+}
+
+/// Starts the new timers on an entity again, if they are on another clock by now.
+pub(super) fn start_here(world: &mut DeferredWorld, entity: Entity) {
+    for kind in Kind::ALL {
+        let is_elsewhere = || {
+            let it = world.get_entity(entity).ok()?;
+            let timer = kind.on(it)?;
+            let place = timer.seat.place()?;
+            let queues = world.get_resource::<TimerQueues>()?;
+            queues
+                .timer(place)
+                .filter(|timer| timer.is(Mark::Unsettled))?;
+            let clock = clock_of(world, it, owner_of(it), timer.chosen_clock());
+            let found = world.get_resource::<ClockTable>()?.find(clock).ok()?;
+            Some(found.key != place.0)
+        };
+        if is_elsewhere() == Some(true) {
+            let mut commands = world.commands();
+            commands.queue(move |world: &mut World| _ = start_again(world, entity, kind));
+        }
+    }
+}
+
+/// Moves a timer to a new clock, where it keeps its remaining time, unless it chose another clock. A new timer starts
+/// again. A loaded one was settled when it was saved.
 fn follow_clock(world: &mut World, entity: Entity, kind: Kind, clock: Entity) -> Option<()> {
     let component = kind.get(world, entity)?;
     let (mut place, is_loaded) = (component.seat.place()?, component.loaded().is_some());
@@ -65,7 +96,7 @@ fn follow_clock(world: &mut World, entity: Entity, kind: Kind, clock: Entity) ->
     }
     let queues = world.get_resource::<TimerQueues>()?;
     if queues.timer(place)?.is(Mark::Unsettled) {
-        return None;
+        return start_again(world, entity, kind);
     }
     let entity_ref = world.get_entity(entity).ok()?;
     let component = kind.on(entity_ref)?;

@@ -2,7 +2,8 @@
 
 use crate::support::*;
 use bevy_due::{
-    ArmedTimers, ClocksMut, DespawnAfter, OnClock, Timer, TimerFired, prelude::*, timer::Keyed,
+    ArmedTimers, ClocksMut, DespawnAfter, OnClock, Timer, TimerFired, clock::SpeedModifier,
+    prelude::*, timer::Keyed,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_time::{Time, Virtual};
@@ -20,7 +21,7 @@ fn a_clock_on_the_entity_may_come_after_the_timer() {
     app.world_mut().entity_mut(timer).insert(clock);
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), [""; 0], "ten milliseconds are twenty");
-    advance_ms(&mut app, 20);
+    advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["x"]);
 }
 
@@ -32,8 +33,51 @@ fn on_clock_may_come_after_the_timer() {
     app.world_mut().entity_mut(timer).insert(OnClock::new(slow));
     advance_ms(&mut app, 15);
     assert_eq!(fired(&mut app), [""; 0]);
-    advance_ms(&mut app, 20);
+    advance_ms(&mut app, 5);
     assert_eq!(fired(&mut app), ["x"]);
+}
+
+/// A spell that poisons and slows, a unit that enters a slow arena with its effects, an effect that gets its owner
+/// last.
+#[test]
+fn a_delay_counts_from_the_frame_of_the_insertion_whichever_component_comes_last() {
+    let mut app = app();
+    let slow = half_speed(&mut app);
+    advance_ms(&mut app, 100);
+    let world = app.world_mut();
+    let timer = || Timer::after(ms(10));
+
+    let slowed = world.spawn_empty().id();
+    world
+        .entity_mut(slowed)
+        .set_timer("poison", (timer(), Tag("slowed")));
+    world.spawn(SpeedModifier::new(slowed, 0.5));
+
+    let entering = world.spawn_empty().id();
+    world
+        .entity_mut(entering)
+        .set_timer("poison", (timer(), Tag("entering")));
+    world.entity_mut(entering).insert(OnClock::new(slow));
+
+    let alone = world.spawn((Tag("alone"), timer())).id();
+    let owner = world.spawn(OnClock::new(slow)).id();
+    world.entity_mut(alone).insert(OwnedBy(owner));
+
+    let clocked = world.spawn((Tag("clocked"), timer())).id();
+    world
+        .entity_mut(clocked)
+        .insert(Clock::new().with_speed(0.5));
+
+    let corpse = world.spawn(DespawnAfter::new(ms(10))).id();
+    world.entity_mut(corpse).insert(OnClock::new(slow));
+
+    advance_ms(&mut app, 19);
+    assert_eq!(fired(&mut app), [""; 0]);
+    advance_ms(&mut app, 1);
+    let mut fired = fired(&mut app);
+    fired.sort_unstable();
+    assert_eq!(fired, ["alone", "clocked", "entering", "slowed"]);
+    assert!(app.world().get_entity(corpse).is_err());
 }
 
 #[test]
@@ -172,7 +216,6 @@ fn a_lifetime_is_on_its_own_entity_and_takes_no_other() {
     let lifetime = |timers: ArmedTimers| timers.lifetime(bullet);
     let left = lifetime(state.get(app.world()).unwrap());
     assert_eq!(left, Some(ms(10)));
-    advance_ms(&mut app, 10);
     advance_ms(&mut app, 10);
     let left = lifetime(state.get(app.world()).unwrap());
     assert_eq!(left, Some(ms(5)));

@@ -764,3 +764,28 @@ fn an_entity_that_stays_after_its_last_firing_also_stays_once_it_is_loaded_with_
         Reload(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_new_timer_starts_again_on_a_clock_that_a_modifier_brings_at_the_end_of_time() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 2, missed: Burst, done: ByOwner, on: None }),
+        Frame(1, then(&[&[SetTimer(0, 0, 1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Modify(2, Some((0, Zero, None))),
+        Frame(0, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_new_timer_counts_since_a_time_of_the_clock_that_a_modifier_brings() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    check(rules, &[
+        Frame(10, then(&[])),
+        Arm(1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Spawn(2),
+        Modify(2, Some((1, Zero, None))),
+        Frame(0, then(&[])),
+    ]);
+}

@@ -163,7 +163,12 @@ impl Player<'_> {
             Op::Clock(slot, parent, speed) => {
                 let mut entity = self.ensure(slot);
                 let parent = entity.resource::<Shared>().cast().clock(parent);
-                entity.insert(Clock::of(parent).with_speed(speed.get()));
+                // A clock on the game clock is on the clock of its entity.
+                let clock = match parent {
+                    ClockId::Virtual => Clock::new(),
+                    parent => Clock::of(parent),
+                };
+                entity.insert(clock.with_speed(speed.get()));
             }
             Op::RemoveClock(slot) => self.change(slot, |entity| _ = entity.remove::<Clock>()),
             Op::Speed(at, speed) => self.with_clock(at, |clock| clock.set_speed(speed.get())),

@@ -98,7 +98,7 @@ impl Model {
             }
             Op::On(slot, at) => {
                 let on = at.map(|at| self.named(at));
-                self.on(slot, |model, id| model.entities[id].on = on);
+                self.on(slot, |model, id| model.set_on(id, on));
             }
             Op::Update(slot, priority, on) => {
                 let id = self.ensure(slot);
@@ -211,6 +211,16 @@ impl Model {
     }
 
     /// A clock that is inserted over another brings its settings, and keeps the time.
+    fn set_on(&mut self, id: Id, on: Option<Named>) {
+        self.entities[id].on = on;
+        if on.is_some() {
+            for owned in self.entities[id].owned.clone() {
+                self.start_again(owned);
+            }
+            self.start_again(id);
+        }
+    }
+
     fn insert_clock(&mut self, slot: Slot, parent: At, speed: Ratio) {
         let id = self.ensure(slot);
         // A clock on the game clock is on the clock of its entity.
@@ -223,14 +233,17 @@ impl Model {
             clock.component = Component::new(parent, speed.get());
             return;
         }
-        self.add_clock(id, parent, speed.get());
+        self.add_clock(id, parent, speed.get(), None);
     }
 
     /// The timers and the callback that are on the clock of the entity by default move to the new one.
-    fn add_clock(&mut self, id: Id, parent: Named, speed: f64) {
+    fn add_clock(&mut self, id: Id, parent: Named, speed: f64, now: Option<u64>) {
         let factor = self.factor(id);
         let is_disabled = self.entities[id].is_disabled;
         self.clocks.add(id, parent, (speed, factor, is_disabled));
+        if let (Some(clock), Some(now)) = (self.clocks.all.last_mut(), now) {
+            clock.set_now(now);
+        }
         let owned = self.entities[id].owned.clone();
         for of in [id].into_iter().chain(owned) {
             for kind in [Kind::Timer, Kind::Lifetime] {
@@ -250,10 +263,7 @@ impl Model {
                     let clock = &self.clocks.all[nth];
                     clock.shown(clock.now)
                 });
-                self.add_clock(id, parent, 1.0);
-                if let Some(clock) = self.clocks.all.last_mut() {
-                    clock.set_now(now);
-                }
+                self.add_clock(id, parent, 1.0, Some(now));
             }
         }
     }

@@ -147,6 +147,29 @@ impl Model {
         let Some(clock) = self.clocks.find(clock) else {
             return false;
         };
+        self.start_on(at, clock);
+        self.timers[at].state = State::Armed;
+        true
+    }
+
+    /// A component that arrives before the swap may put new timers on another clock. Their delays start again.
+    pub(super) fn start_again(&mut self, id: Id) {
+        for kind in [Kind::Timer, Kind::Lifetime] {
+            let Some(at) = self.find_timer(id, kind) else {
+                continue;
+            };
+            let clock = self.clocks.find(self.clock_of(id, self.chosen(id, kind)));
+            if self.timers[at].is_pending()
+                && self.timers[at].clock.is_some()
+                && let Some(clock) = clock
+            {
+                self.start_on(at, clock);
+            }
+        }
+    }
+
+    fn start_on(&mut self, at: usize, clock: Nth) {
+        let Timer { entity, kind, .. } = self.timers[at];
         if self.timers[at].clock != Some(clock) {
             let delay = self.draw_delay(entity, kind);
             let (deadline, wait) = self.first_deadline(entity, kind, clock, delay);
@@ -156,8 +179,6 @@ impl Model {
             (timer.deadline, timer.wait) = (deadline, wait);
             (timer.clock, timer.paused_at) = (Some(clock), paused_at);
         }
-        self.timers[at].state = State::Armed;
-        true
     }
 
     /// A timer without a clock is cancelled. A lifetime without a clock is removed, and a pause

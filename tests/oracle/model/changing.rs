@@ -111,12 +111,14 @@ impl Model {
         let Some(at) = self.find_timer(id, kind) else {
             return;
         };
+        if self.timers[at].is_pending() {
+            return self.start_again(id);
+        }
         let chosen = self.chosen(id, kind);
         let to = self.clock_of(id, chosen);
         let before = self.clock_besides(id, chosen, Some(entity));
         let before = self.clocks.find(before);
-        if !self.timers[at].is_pending()
-            && to == Named::Own(entity)
+        if to == Named::Own(entity)
             && self.timers[at].clock == before
             && let Some((from, to)) = before.zip(self.clocks.find(to))
         {

@@ -115,6 +115,7 @@ impl Model {
         self.entities[owner].owned.push(id);
         self.with_armed(id, |timer| timer.owner = owner);
         self.update_pauses(id);
+        self.start_again(id);
         self.take_key(id);
     }
 

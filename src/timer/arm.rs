@@ -353,8 +353,9 @@ pub(super) fn start_again(world: &mut World, entity: Entity, kind: Kind) -> Opti
     let component = kind.get(world, entity)?;
     let place = component.seat.place()?;
     let queues = world.get_resource::<TimerQueues>()?;
-    let is_new = queues.timer(place)?.is(Mark::Unsettled) && component.loaded().is_none();
-    if !is_new || place.0 == NO_CLOCK {
+    // The delay of a loaded timer may have started before the save.
+    let has_started = matches!(component.loaded(), Some(TimerState::Armed(_)));
+    if has_started || !queues.timer(place)?.is(Mark::Unsettled) {
         return None;
     }
     world.resource_scope(|world, mut queues: Mut<TimerQueues>| {

@@ -789,3 +789,24 @@ fn a_new_timer_counts_since_a_time_of_the_clock_that_a_modifier_brings() {
         Frame(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_new_timer_that_has_lost_its_clock_starts_on_the_next_one() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Update(5, 0, None),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Revive(0, 0, then(&[&[]])),
+        Revive(0, 0, then(&[])),
+        Frame(0, then(&[&[Clock(1, Real, Zero)]])),
+        Clock(0, Real, Zero),
+        Frame(0, then(&[&[Modify(5, Some((1, Quarter, None)))]])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        RefreshTimer(1, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        RemoveClock(1),
+        Reload(4, then(&[])),
+    ]);
+}

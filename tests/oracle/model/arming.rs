@@ -160,7 +160,6 @@ impl Model {
             };
             let clock = self.clocks.find(self.clock_of(id, self.chosen(id, kind)));
             if self.timers[at].is_pending()
-                && self.timers[at].clock.is_some()
                 && let Some(clock) = clock
             {
                 self.start_on(at, clock);

@@ -24,7 +24,7 @@ use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use bevy_world_serialization::{DynamicWorld, serde::WorldDeserializer};
 use serde::de::DeserializeSeed;
 
-use games::check;
+use games::{check, game::Record};
 use random::Random;
 
 /// Returns a world as a scene, with the states of its timers.
@@ -83,11 +83,16 @@ fn shuffle(scene: &mut DynamicWorld, random: &mut Random) {
     }
 }
 
-/// Disables the entities that were disabled. The component is not reflected.
-fn disable(old: &World, new: &mut World, map: &EntityHashMap<Entity>) {
+/// Copies the components that are not reflected.
+fn copy_others(old: &World, new: &mut World, map: &EntityHashMap<Entity>) {
     for (&entity, &copy) in map {
         if old.get::<Disabled>(entity).is_some() {
             new.entity_mut(copy).insert(Disabled);
+        }
+        if let Some(&(mut record)) = old.get::<Record>(entity) {
+            let last = map.get(&record.last).copied();
+            record.last = last.unwrap_or(Entity::PLACEHOLDER);
+            new.entity_mut(copy).insert(record);
         }
     }
 }
@@ -100,7 +105,7 @@ fn a_game_loaded_from_a_scene_goes_on_as_the_uninterrupted_one() {
             let mut scene = from_text(&text, new);
             shuffle(&mut scene, &mut Random::new(text.len() as u64));
             scene.write_to_world(new, map).unwrap();
-            disable(old, new, map);
+            copy_others(old, new, map);
         });
     });
 }
@@ -110,7 +115,7 @@ fn a_scene_in_memory_goes_on_as_the_uninterrupted_game() {
     check(|game| {
         game.load(0, |old, new, map| {
             to_scene(old).write_to_world(new, map).unwrap();
-            disable(old, new, map);
+            copy_others(old, new, map);
         });
     });
 }

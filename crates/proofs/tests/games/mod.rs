@@ -1,7 +1,7 @@
 //! The random game of `tests/it/interrupted.rs`, which goes on in a new app at some frame.
 
 #[path = "../../../../tests/it/interrupted/game.rs"]
-mod game;
+pub(crate) mod game;
 #[path = "../../../../tests/it/interrupted/play.rs"]
 mod play;
 #[path = "../../../../tests/it/interrupted/script.rs"]

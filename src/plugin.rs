@@ -87,6 +87,20 @@ use crate::{
 ///
 /// `docs/proofs.md` in the repository says how each promise is tested.
 ///
+/// # Effects
+///
+/// - A pause reaches everything that its target [owns](crate::OwnedBy), at any depth, except for what
+///   [runs while it is paused](crate::timer::RunsWhilePaused). Children of Bevy's hierarchy are not owned.
+/// - A stun by [`pause_for`](crate::DueEntityCommandsExt::pause_for) and a marker by
+///   [`insert_for`](crate::DueEntityCommandsExt::insert_for) last as long as they say, whatever stuns or slows their
+///   target. Both count on the parent of the target's own clock.
+/// - A slow changes the speed of the target's own clock, and of what the target owns directly, unless that chose another
+///   clock. A target without a clock gets one.
+///
+/// The recipe [stun](crate::guide::cookbook::stun#where-an-effect-belongs) lists which effect belongs where.
+///
+/// # Callbacks
+///
 /// The promises also hold for callbacks, where they apply. `UpdateComponent`s are called by
 /// priority, then in the order in which they were inserted. Messages are delivered in the order of
 /// sending. An update component that is inserted during a run takes part in the next one. A message

@@ -3,7 +3,7 @@
 //! same.
 //!
 //! ```text
-//! cargo run --example save_game --features bevy_reflect,serialize
+//! cargo run --example save_game --features serialize
 //! ```
 //!
 //! The recipe for your game:
@@ -12,7 +12,7 @@
 //!    `World::add_timer_handler`, in each app.
 //! 2. `World::save_timers` returns all of it as data: your components, and timers with their actions, owners and
 //!    keys, cooldowns, pauses, clocks and open requests.
-//! 3. To load, make a new app with the same plugins, components, handlers and registered types, and call
+//! 3. To load, make a new app with the same plugins, components and handlers, and call
 //!    `World::load_timers`. A `MessageComponent` contains closures. A component that requires it brings it along.
 
 use core::{fmt::Display, mem, time::Duration};
@@ -26,7 +26,6 @@ use bevy_due::{
     save::SaveWorldExt,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*, system::SystemParam};
-use bevy_reflect::Reflect;
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +57,6 @@ fn new_app() -> App {
     let mut app = App::new();
     app.add_plugins((TimePlugin, DuePlugin::default()))
         .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
-        // A loaded timer of `insert_for` finds the component by its type path.
-        .register_type::<Enraged>()
         .init_resource::<Log>()
         .add_systems(Update, strike);
     let world = app.world_mut();
@@ -87,8 +84,7 @@ struct Creature {
 struct Hero;
 
 /// Bites are twice as bad.
-#[derive(Component, Clone, Reflect, Serialize, Deserialize)]
-#[reflect(Component)]
+#[derive(Component, Clone, Serialize, Deserialize)]
 struct Enraged;
 
 #[derive(Message)]

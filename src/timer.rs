@@ -82,6 +82,8 @@ pub(crate) use end::on_remove_clock;
 pub(crate) use events::limit_backlog;
 pub use events::{OwnedTimerFired, TimerFired};
 pub(crate) use fast_forward::{fast_forward, fast_forward_soon, fast_forward_to_next};
+#[cfg(feature = "serialize")]
+pub(crate) use insert_for::know_component;
 pub(crate) use insert_for::{check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;

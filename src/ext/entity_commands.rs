@@ -66,8 +66,8 @@ pub trait DueEntityCommandsExt {
     /// component is a [`TimerKey`](crate::TimerKey). Cancelling it removes the component at once.
     ///
     /// The timer is data: it holds the name `core::any::type_name::<C>()`. A world that loads it finds
-    /// the component if its type is registered for reflection under this name as its type path, or
-    /// if this method has already inserted one there. Otherwise Bevy's error handler gets an error
+    /// the component if its type is a saved component, if it is registered for reflection under this name as its
+    /// type path, or if this method has already inserted one there. Otherwise Bevy's error handler gets an error
     /// that names the component, and the component stays. `#[derive(Reflect)]` gives a type this type
     /// path, unless you set another or declare the type in a function.
     ///

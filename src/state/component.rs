@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 #[cfg(feature = "serialize")]
 use super::rollback;
+#[cfg(feature = "serialize")]
+use crate::timer::know_component;
 
 /// The components of the game that a world saves.
 #[derive(Resource, Clone, Debug, Default)]
@@ -67,13 +69,15 @@ impl SavedComponents {
                 other.name
             );
         }
-        components.0.push(Arc::new(SavedComponent {
+        let component = SavedComponent {
             name,
             id,
             save: save::<C>,
             load: load::<C>,
             copy: |world, id| Box::new(Copies::<C>::of(world, id)),
-        }));
+        };
+        components.0.push(Arc::new(component));
+        know_component::<C>(world);
     }
 
     /// Returns the component with this name.

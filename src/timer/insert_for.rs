@@ -87,6 +87,16 @@ struct TimedComponents(HashMap<Keyed, TimedComponent>);
 /// A component, and the observer that ends its timer when it is removed.
 type TimedComponent = (ComponentId, Entity);
 
+/// Lets a loaded timer find a component by its type name.
+#[cfg(feature = "serialize")]
+pub(crate) fn know_component<C: Component>(world: &mut World) {
+    let id = world.register_component::<C>();
+    let mut timed = world.get_resource_or_init::<TimedComponents>();
+    let key = Keyed::new(type_name::<C>());
+    // The observer comes with the first timer.
+    timed.0.entry(key).or_insert((id, Entity::PLACEHOLDER));
+}
+
 pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     check_component(&mut world, entity);
 }
@@ -107,8 +117,8 @@ pub(crate) fn check_component(world: &mut DeferredWorld, entity: Entity) {
                 Some(component) => watch(world, &key, component),
                 None => Err(BevyError::warning(format!(
                     "{key} stays when its time is over, because no component is registered under \
-                     this type path: derive `Reflect` for it with `#[reflect(Component)]`, and call \
-                     `register_type` before loading"
+                     this type path: call `add_saved_component` for it before loading, or derive `Reflect` \
+                     with `#[reflect(Component)]` and call `register_type`"
                 ))),
             }
         });

@@ -249,6 +249,24 @@ fn what_a_component_requires_is_there_only_if_it_was_there_at_the_save() {
 }
 
 #[test]
+fn a_component_for_a_time_ends_on_time_after_loading() {
+    let mut before = game();
+    let hero = before.world_mut().spawn_empty().id();
+    before
+        .world_mut()
+        .entity_mut(hero)
+        .insert_for(3.0, Health(1));
+    advance_ms(&mut before, 1000);
+    let saved = before.world_mut().save_timers().unwrap();
+    let mut after = game();
+    let new = load(&mut after, &saved).unwrap();
+    advance_ms(&mut after, 1999);
+    assert_eq!(health(&after, new[&hero]), Some(1));
+    advance_ms(&mut after, 1);
+    assert_eq!(health(&after, new[&hero]), None);
+}
+
+#[test]
 fn a_component_that_is_unknown_or_has_changed_is_an_error_that_changes_nothing() {
     let mut before = game();
     let hero = before

@@ -32,6 +32,7 @@
 //! |---|---|
 //! | waves at a growing rate | [`waves`] |
 //! | a spawner with a condition | [`spawner`] |
+//! | day and night, a merchant who comes at eight, a bed | [`day_and_night`] |
 //! | boss phases | [`boss_phases`] |
 //! | pause the game behind an animated menu | [`pause_menu`] |
 //! | a splash screen, and timers that run only in a state | [`states`] |
@@ -81,6 +82,10 @@ pub mod cooldown {}
 #[doc = include_str!("../../docs/cookbook/daily_reset.md")]
 #[doc(alias("midnight", "calendar", "offline_progress"))]
 pub mod daily_reset {}
+
+#[doc = include_str!("../../docs/cookbook/day_and_night.md")]
+#[doc(alias("sleep", "calendar", "time_of_day"))]
+pub mod day_and_night {}
 
 #[doc = include_str!("../../docs/cookbook/despawn_later.md")]
 #[doc(alias("lifetime", "bullet"))]

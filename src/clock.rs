@@ -481,7 +481,11 @@ impl Clock {
     /// Leaves the time to the table from now on, and returns the time that the clock brings.
     fn enter_world(&mut self) -> SavedTime {
         let start = core::mem::replace(&mut self.start, Start::World);
-        start.time().copied().unwrap_or_default()
+        // A copy of a clock of this world runs on the same parent.
+        start.time().copied().unwrap_or(SavedTime {
+            names_parent: true,
+            ..SavedTime::default()
+        })
     }
 
     /// Takes the time back from the table.

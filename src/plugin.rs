@@ -90,7 +90,7 @@ use crate::{
 /// # Effects
 ///
 /// - A pause reaches everything that its target [owns](crate::OwnedBy), at any depth, except for what
-///   [runs while it is paused](crate::timer::RunsWhilePaused). Children of Bevy's hierarchy are not owned.
+///   [runs while its owner is paused](crate::timer::RunsWhilePaused). Children of Bevy's hierarchy are not owned.
 /// - A stun by [`pause_for`](crate::DueEntityCommandsExt::pause_for) and a marker by
 ///   [`insert_for`](crate::DueEntityCommandsExt::insert_for) last as long as they say, whatever stuns or slows their
 ///   target. Both count on the parent of the target's own clock.
@@ -101,7 +101,7 @@ use crate::{
 ///
 /// # Callbacks
 ///
-/// The promises also hold for callbacks, where they apply. `UpdateComponent`s are called by
+/// The promises above also hold for callbacks, where they apply. `UpdateComponent`s are called by
 /// priority, then in the order in which they were inserted. Messages are delivered in the order of
 /// sending. An update component that is inserted during a run takes part in the next one. A message
 /// component gets every message whose delivery begins after it was inserted. A message that is sent during

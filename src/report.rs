@@ -37,10 +37,10 @@ pub(crate) fn hand_over(
 #[cfg(feature = "serialize")]
 pub(crate) fn unserializable<E: serde::ser::Error>(why: impl core::fmt::Display) -> E {
     #[cfg(feature = "std")]
-    if log::max_level() == log::LevelFilter::Off {
-        print_once(alloc::format!("{why}"));
-    } else if is_new(&alloc::format!("{why}")) {
-        log::error!("{why}");
+    match log::max_level() {
+        log::LevelFilter::Off => print_once(alloc::format!("{why}")),
+        _ if is_new(&alloc::format!("{why}")) => log::error!("{why}"),
+        _ => {}
     }
     E::custom(why)
 }

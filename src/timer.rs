@@ -76,9 +76,9 @@ pub use despawn_after::DespawnAfter;
 pub(crate) use end::Finished;
 #[cfg(feature = "serialize")]
 pub use end::Finished;
-#[cfg(feature = "serialize")]
-pub(crate) use end::forget_timers;
 pub(crate) use end::on_remove_clock;
+#[cfg(feature = "serialize")]
+pub(crate) use end::{forget_timer, forget_timers};
 pub(crate) use events::limit_backlog;
 pub use events::{OwnedTimerFired, TimerFired};
 pub(crate) use fast_forward::{fast_forward, fast_forward_soon, fast_forward_to_next};

@@ -19,7 +19,7 @@ pub(super) struct SavedTime {
     pub(super) fraction: u64,
     /// The place among the clocks of the saved world. A new clock has none.
     pub(super) order: Option<Order>,
-    /// Without one, the clock of its entity drives a new clock.
+    /// If it is `false`, the `OnClock` of its entity chooses the parent.
     pub(super) names_parent: bool,
 }
 

@@ -23,8 +23,8 @@ use super::{id::ClockError, table::ClockTable, time::Speed};
 /// end.
 ///
 /// If the entity has no clock at the next reading of the clocks, it gets one: a child of the clock that it is on,
-/// with the same time. Its timers move there with what remains of them, and new ones start there in the next run. A unit
-/// therefore needs a clock only once something slows it.
+/// with the same time. Its timers move there with what remains of them, and a new one counts there from this frame. A
+/// unit therefore needs a clock only once something slows it.
 ///
 /// The built-in clocks have no modifiers. Use `Time::<Virtual>::set_relative_speed` for the game,
 /// or drive your clocks with a clock that you spawn.

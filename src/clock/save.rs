@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for Clock {
                 now: data.now,
                 fraction: data.fraction,
                 order: data.order,
-                names_parent: true,
+                names_parent: data.order.is_some(),
             }),
         })
     }

@@ -6,13 +6,15 @@ use alloc::{format, string::ToString};
 #[cfg(feature = "serialize")]
 use core::any::type_name;
 
+#[cfg(feature = "serialize")]
+use bevy_ecs::resource::IsResource;
 use bevy_ecs::{change_detection::Tick, component::ComponentId, entity::EntityMapper, prelude::*};
 use bevy_platform::sync::Arc;
 #[cfg(feature = "serialize")]
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 #[cfg(feature = "serialize")]
-use super::rollback;
+use super::{part, rollback};
 #[cfg(feature = "serialize")]
 use crate::timer::know_component;
 
@@ -51,11 +53,31 @@ impl SavedComponents {
         world: &mut World,
         name: Cow<'static, str>,
     ) {
+        rollback::forget_dropped_snapshots(world);
         assert!(
             !rollback::is_watched(world),
             "can't add the saved component {name:?} while a snapshot exists: add it at start-up"
         );
         let id = world.register_component::<C>();
+        assert!(
+            !part::is_ours(world, id),
+            "the component `{}` of this crate is saved with the timers: do not register it",
+            type_name::<C>()
+        );
+        let is_resource = world.register_component::<IsResource>();
+        let requires = |required| {
+            let info = world.components().get_info(id)?;
+            Some(
+                info.required_components()
+                    .iter_ids()
+                    .any(|id| id == required),
+            )
+        };
+        assert!(
+            requires(is_resource) != Some(true),
+            "`{}` is a resource, which belongs to no entity of a save: save it next to the timers",
+            type_name::<C>()
+        );
         let mut components = world.get_resource_or_init::<Self>();
         for other in components.iter() {
             assert!(
@@ -77,7 +99,7 @@ impl SavedComponents {
             copy: |world, id| Box::new(Copies::<C>::of(world, id)),
         };
         components.0.push(Arc::new(component));
-        know_component::<C>(world);
+        know_component::<C>(world, id);
     }
 
     /// Returns the component with this name.
@@ -122,13 +144,23 @@ impl SavedComponent {
 }
 
 #[cfg(feature = "serialize")]
-fn save<C: Component + Clone + Serialize>(
+fn save<C: Component + Clone + Serialize + DeserializeOwned>(
     entity: EntityRef,
     mut names: &mut dyn EntityMapper,
 ) -> Option<Result<Vec<u8>, String>> {
     let mut component = entity.get::<C>()?.clone();
     C::map_entities(&mut component, &mut names);
-    Some(postcard::to_allocvec(&component).map_err(|error| error.to_string()))
+    let data = postcard::to_allocvec(&component).map_err(|error| error.to_string());
+    // Some attributes of serde need a format that knows the names of fields.
+    Some(data.and_then(|data| decode::<C>(&data).map(|_| data)))
+}
+
+#[cfg(feature = "serialize")]
+fn decode<C: DeserializeOwned>(data: &[u8]) -> Result<C, String> {
+    match postcard::take_from_bytes(data).map_err(|error| error.to_string())? {
+        (component, []) => Ok(component),
+        (_, rest) => Err(format!("bytes left over: {}", rest.len())),
+    }
 }
 
 #[cfg(feature = "serialize")]
@@ -137,11 +169,7 @@ fn load<C: Component + DeserializeOwned>(
     mut names: &mut dyn EntityMapper,
     entity: Option<&mut EntityWorldMut>,
 ) -> Result<(), String> {
-    let read = postcard::take_from_bytes::<C>(data);
-    let (mut component, rest) = read.map_err(|error| error.to_string())?;
-    if !rest.is_empty() {
-        return Err(format!("{} bytes are left over", rest.len()));
-    }
+    let mut component = decode::<C>(data)?;
     C::map_entities(&mut component, &mut names);
     if let Some(entity) = entity {
         entity.insert(component);
@@ -185,16 +213,11 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
                 entity = names.get_mapped(entity);
             }
             let now = world.change_tick();
-            let Ok(mut entity) = world.get_entity_mut(entity) else {
+            let Ok(target) = world.get_entity(entity) else {
                 continue;
             };
-            let mut is_different = match entity.get_change_ticks::<C>() {
-                Some(ticks) => ticks.is_changed(since, now),
-                None => {
-                    inserted.push(entity.id());
-                    true
-                }
-            };
+            let ticks = target.get_change_ticks::<C>();
+            let mut is_different = ticks.is_none_or(|ticks| ticks.is_changed(since, now));
             if !is_different && names.is_none() {
                 continue;
             }
@@ -206,7 +229,15 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
                 };
                 C::map_entities(&mut component, &mut names);
             }
-            if is_different {
+            if !is_different {
+                continue;
+            }
+            // A component that is there must not bring along again what it requires.
+            let put = world.modify_component(entity, |there: &mut C| *there = component.clone());
+            if let Ok(None) = put
+                && let Ok(mut entity) = world.get_entity_mut(entity)
+            {
+                inserted.push(entity.id());
                 entity.insert(component);
             }
         }

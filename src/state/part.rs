@@ -295,10 +295,8 @@ impl Part {
 }
 
 /// Replaces each entity in a part with the one that the function returns.
-#[cfg(feature = "serialize")]
 pub(super) struct MapEach<F>(pub(super) F);
 
-#[cfg(feature = "serialize")]
 impl<F: FnMut(Entity) -> Entity> EntityMapper for MapEach<F> {
     fn get_mapped(&mut self, entity: Entity) -> Entity {
         self.0(entity)
@@ -349,14 +347,17 @@ impl PartKinds {
         self.ours().any(|id| entity.contains_id(id))
     }
 
-    /// Returns the components of this crate on an entity.
+    /// Returns the components of this crate on an entity, except for lists.
     #[cfg(feature = "serialize")]
-    pub(super) fn present(&self, entity: EntityRef) -> impl Iterator<Item = PartKind> {
+    pub(super) fn of_crate(&self, entity: EntityRef) -> impl Iterator<Item = PartKind> {
         let present = self.kinds.iter();
         let present = present.filter(move |&&(_, id)| entity.contains_id(id));
-        present
-            .map(|&(kind, _)| kind)
-            .filter(|kind| !matches!(kind, PartKind::Has(_)))
+        present.map(|&(kind, _)| kind).filter(|kind| {
+            !matches!(
+                kind,
+                PartKind::Has(_) | PartKind::Owned | PartKind::PausedBy | PartKind::SpeedModifiers
+            )
+        })
     }
 
     /// Returns copies of those components of an entity that are wanted.
@@ -370,6 +371,13 @@ impl PartKinds {
         let parts = parts.filter(|&&(kind, id)| is_wanted(kind, id));
         parts.filter_map(|&(kind, _)| kind.read(entity)).collect()
     }
+}
+
+/// Returns `true` if a component is one of this crate's parts.
+#[cfg(feature = "serialize")]
+pub(super) fn is_ours(world: &mut World, id: ComponentId) -> bool {
+    let mut kinds = PartKind::ALL.iter();
+    kinds.any(|kind| *kind != PartKind::Disabled && kind.register(world) == id)
 }
 
 fn put_in_order<T: RelationshipTarget>(world: &mut World, target: Entity, order: &[Entity]) {

@@ -15,6 +15,7 @@
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
 //! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey), unless you have registered them |
+//! | the order in which an owner got its entities | a place in that order that [`insert_related`](bevy_ecs::world::EntityWorldMut::insert_related) has changed |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again, unless a registered component requires them. It comes last in the order of its kind |
 //! | messages on their way, and whose turn it is among the followers that are there | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
@@ -96,7 +97,10 @@ use bevy_ecs::{
 };
 use bevy_platform::sync::Arc;
 
-use super::component::{ComponentCopies, SavedComponents};
+use super::{
+    component::{ComponentCopies, SavedComponents},
+    part::MapEach,
+};
 use crate::{
     clock::{Age, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, MessageComponent, is_held},
@@ -182,6 +186,14 @@ fn restore_timers(
     let states = &changes.states;
     let respawned = respawn(world, snapshot, (states, &mut names), entities);
     let new = spawned_since(world, snapshot, (states, &names));
+    let is_there = |entity: &Entity| world.entities().contains_spawned(*entity);
+    let mut given: EntityHashMap<Entity> = entities.clone();
+    given.retain(|earlier, latest| !is_there(earlier) && is_there(latest));
+    let latest = |entity| {
+        let entity = names.latest(entity);
+        given.get(&entity).copied().unwrap_or(entity)
+    };
+    let is_renamed = !names.is_empty() || !given.is_empty();
     let begin = world.increment_change_tick();
     let (mut first_later, mut inserted) = (Age::MAX, Vec::new());
     // The hooks and observers of this crate do nothing in a world without these resources.
@@ -192,7 +204,7 @@ fn restore_timers(
                 let changed = || first(states, &names).map(|(entity, _)| entity);
                 changed().for_each(|entity| keys.leave(world, entity));
                 // What they bring along is replaced by what was there.
-                let (mut renamed, is_renamed) = (&names, !names.is_empty());
+                let mut renamed = MapEach(latest);
                 for copies in &snapshot.components {
                     let names: &mut dyn EntityMapper = &mut renamed;
                     let names = is_renamed.then_some(names);
@@ -214,18 +226,13 @@ fn restore_timers(
         });
     });
     leave_later_clocks(world, first_later);
+    inserted.sort_unstable();
+    inserted.dedup();
     for entity in inserted {
         insert_again::<UpdateComponent>(world, entity, begin);
         insert_again::<MessageComponent>(world, entity, begin);
     }
     name_requests(world, &names);
-    let is_there = |entity: &Entity| world.entities().contains_spawned(*entity);
-    let mut given: EntityHashMap<Entity> = entities.clone();
-    given.retain(|earlier, latest| !is_there(earlier) && is_there(latest));
-    let latest = |entity| {
-        let entity = names.latest(entity);
-        given.get(&entity).copied().unwrap_or(entity)
-    };
     snapshot.mail.put_back(world, &latest);
     for (earlier, latest) in names.iter() {
         if world.entities().contains_spawned(latest) {

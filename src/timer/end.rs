@@ -378,9 +378,15 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
 
 /// Takes the timer and the lifetime of an entity out of their queues, without an event.
 #[cfg(feature = "serialize")]
-pub(crate) fn forget_timers(world: &mut DeferredWorld, entity: Entity) {
-    cancel_silently(world, entity, Kind::Timer);
-    cancel_silently(world, entity, Kind::Lifetime);
+pub(crate) fn forget_timers(world: &mut World, entity: Entity) {
+    forget_timer(world, entity, Kind::Timer);
+    forget_timer(world, entity, Kind::Lifetime);
+}
+
+/// Takes the timer or the lifetime of an entity out of its queue, without an event.
+#[cfg(feature = "serialize")]
+pub(crate) fn forget_timer(world: &mut World, entity: Entity, kind: Kind) {
+    cancel_silently(&mut world.into(), entity, kind);
 }
 
 fn retire_timer(world: &mut World, entity: Entity) {

@@ -89,8 +89,7 @@ type TimedComponent = (ComponentId, Entity);
 
 /// Lets a loaded timer find a component by its type name.
 #[cfg(feature = "serialize")]
-pub(crate) fn know_component<C: Component>(world: &mut World) {
-    let id = world.register_component::<C>();
+pub(crate) fn know_component<C: Component>(world: &mut World, id: ComponentId) {
     let mut timed = world.get_resource_or_init::<TimedComponents>();
     let key = Keyed::new(type_name::<C>());
     // The observer comes with the first timer.

@@ -664,4 +664,12 @@ fn a_clock_that_names_game_time_leaves_the_clock_of_its_entity() {
     advance(&mut app, ms(2000));
     let now = |clock: Entity| app.world().clock_now(clock).unwrap();
     assert_eq!((now(stays), now(leaves)), (ms(1000), ms(2000)));
+    let copy = app.world().get::<Clock>(leaves).unwrap().clone();
+    app.world_mut()
+        .entity_mut(leaves)
+        .insert(copy.with_speed(2.0));
+    advance(&mut app, ms(1000));
+    advance(&mut app, ms(1000));
+    let clock = app.world().get::<Clock>(leaves).unwrap();
+    assert_eq!(clock.parent(), ClockId::Virtual);
 }

@@ -27,7 +27,7 @@ pub(crate) fn forget_entity(world: &mut World, entity: Entity) -> Result<HeldMai
     let mail = held_mail(world, entity)?;
     HeldLetters::drop_all(world, entity, mail.len());
     for &member in &all {
-        forget_timers(&mut world.into(), member);
+        forget_timers(world, member);
     }
     for member in [entity].into_iter().chain(members) {
         world.try_despawn(member).ok();

@@ -63,7 +63,7 @@ pub trait RollbackWorldExt {
     ///
     /// *O*(*k* log *n*), amortized, where *k* is the number of timers and components of this crate that
     /// have changed since the snapshot, and *n* the number of timers. As for a snapshot, clocks,
-    /// cooldowns, new timers and messages count whether they have changed or not. If an entity with a
+    /// cooldowns, registered components, new timers and messages count whether they have changed or not. If an entity with a
     /// [`Clock`](crate::Clock) is spawned again, all timers are visited.
     ///
     /// # Examples
@@ -97,7 +97,8 @@ pub trait RollbackWorldExt {
     /// entities that have changed since the previous one, and take the next snapshot.
     ///
     /// An entity has changed if a timer or a lifetime on it was armed, fired, finished, was paused, moved or
-    /// cancelled, if a component of this crate was inserted, removed or changed, or if it has despawned. A
+    /// cancelled, if a component of this crate was inserted, removed or changed, if a registered component was written,
+    /// also by a restore, or if it has despawned. A
     /// request that is opened or completed changes its own entity and the asking one. An entity that gets or
     /// loses a timer, a pause or a speed modifier changes, too.
     ///

@@ -256,17 +256,20 @@ impl<'w> Collector<'w> {
         for part in &mut parts {
             part.map_entities(&mut MapEach(|entity| existing(self.world, entity)));
         }
-        let mut refer = MapEach(|entity| {
-            let entity = existing(self.world, entity);
-            if entity != Entity::PLACEHOLDER {
-                self.in_components.insert(entity);
-            }
-            entity
-        });
         for component in self.kinds.components.iter() {
+            let mut references = Vec::new();
+            let mut refer = MapEach(|entity| {
+                let entity = existing(self.world, entity);
+                references.push(entity);
+                entity
+            });
             match component.save(entity, &mut refer) {
                 None => {}
-                Some(Ok(data)) => parts.push(Part::Component(Box::new(data))),
+                Some(Ok(data)) => {
+                    references.retain(|&entity| entity != Entity::PLACEHOLDER);
+                    self.in_components.extend(references);
+                    parts.push(Part::Component(Box::new(data)));
+                }
                 Some(Err(error)) => self
                     .unsavable
                     .push(Unsavable::Component(UnsavableComponent {
@@ -306,7 +309,7 @@ impl<'w> Collector<'w> {
     }
 }
 
-/// Drops the entities of timers that were left out, unless something else needs them.
+/// Drops the entities of timers and components that were left out, unless something else needs them.
 fn drop_remains(
     entities: &mut Vec<SavedEntity>,
     unsavable: &[Unsavable],
@@ -314,7 +317,8 @@ fn drop_remains(
 ) {
     let left_out = unsavable.iter().filter_map(|unsavable| match unsavable {
         Unsavable::Timer(timer) => Some(timer.entity),
-        _ => None,
+        Unsavable::Component(component) => Some(component.entity),
+        Unsavable::Message(_) => None,
     });
     let left_out: EntityHashSet = left_out.collect();
     let parts = entities.iter().flat_map(|saved| &saved.parts);

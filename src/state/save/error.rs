@@ -129,7 +129,7 @@ pub enum LoadError {
     },
     /// No component of the game is saved under this name.
     #[error(
-        "entity {0} has the saved component {1:?}, which is not registered: call `add_saved_component` at start-up"
+        "saved entity {0} has the component {1:?}, which is not registered: call `add_saved_component` at start-up"
     )]
     UnknownComponent(Entity, String),
     /// A component of the game can't be deserialized.

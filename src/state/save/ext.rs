@@ -23,15 +23,17 @@ pub trait SaveWorldExt {
     /// [`MessageComponent`](crate::message::MessageComponent) or [`UpdateComponent`](crate::UpdateComponent) comes along.
     /// Other components of this crate that it requires, such as a `Timer`, are there only if they were there before. Your
     /// observers of `Add` and `Insert` run as for any other insertion. A `Timer` that they insert on the entity gives way
-    /// to what was saved.
+    /// to what was saved, but a clock, an owner or a pause does not.
     ///
-    /// The data is in the format `postcard`, which knows no names of fields. To load an earlier save after a change
-    /// of the fields, register the changed type under a new name, and keep the earlier one.
+    /// The data is in the format `postcard`, which knows no names of fields. It can't represent attributes of serde such
+    /// as `skip_serializing_if` and `untagged`: a save of such a component is an error. To load an earlier save after a
+    /// change of the fields, register the changed type under a new name, and keep the earlier one. The load does not
+    /// notice two fields that have changed places.
     ///
     /// # Panics
     ///
-    /// Panics if the name or the component is registered already, and while a
-    /// [snapshot](crate::rollback::TimerSnapshot) exists. Register all components at start-up.
+    /// Panics if the name or the component is registered already, for a resource and a component of this crate, and while
+    /// a [snapshot](crate::rollback::TimerSnapshot) exists. Register all components at start-up.
     ///
     /// # Time complexity
     ///
@@ -138,7 +140,7 @@ pub trait SaveWorldExt {
     /// Saves the timers of an entity, everything that it owns, and the messages on their way to these.
     ///
     /// The clocks on which they run are saved only if the entity owns them. To load the result, map
-    /// each other clock to a clock. If another entity has sent a request that is still on its way, map that
+    /// each other clock to a clock, and each other entity to which a registered component refers to an entity. If another entity has sent a request that is still on its way, map that
     /// entity and its request. Messages to all and in turn are not to this entity, and are left out.
     ///
     /// # Errors

@@ -82,7 +82,7 @@ pub(crate) fn load_checked(
     for saved in saved {
         load_parts(world, saved, entities, is_place);
     }
-    // A callback that they bring along finds its clock and its owner.
+    // What these bring along finds its clock, its owner and its pauses.
     let kinds = PartKinds::of(world);
     for saved in saved {
         load_components(world, &kinds, saved, entities);
@@ -159,19 +159,22 @@ fn load_components(
     SavedEntity { entity, parts }: &SavedEntity,
     entities: &mut EntityHashMap<Entity>,
 ) {
-    let entity = entities[entity];
-    let ours = |world: &World| {
-        let entity = world.get_entity(entity).into_iter();
-        let ours = entity.flat_map(|entity| kinds.present(entity));
-        ours.collect::<Vec<PartKind>>()
-    };
-    let before = ours(world);
-    let mut data = parts.iter().filter_map(|part| match part {
+    let data = parts.iter().filter_map(|part| match part {
         Part::Component(data) => Some(data),
         _ => None,
     });
-    let is_loaded = data.clone().next().is_some();
-    for data in data.by_ref() {
+    let data: Vec<_> = data.collect();
+    if data.is_empty() {
+        return;
+    }
+    let entity = entities[entity];
+    let of_crate = |world: &World| {
+        let entity = world.get_entity(entity).into_iter();
+        let kinds = entity.flat_map(|entity| kinds.of_crate(entity));
+        kinds.collect::<Vec<PartKind>>()
+    };
+    let before = of_crate(world);
+    for data in data {
         if let Some(component) = kinds.components.find(&data.name)
             && let Ok(mut target) = world.get_entity_mut(entity)
             && let Err(error) = component.load(data, entities, Some(&mut target))
@@ -180,15 +183,17 @@ fn load_components(
             report::<SavedComponents>(world, BevyError::error(error));
         }
     }
-    if !is_loaded {
-        return;
-    }
-    for kind in ours(world) {
-        if !before.contains(&kind) {
-            timer::forget_timers(&mut world.into(), entity);
-            if let Ok(mut entity) = world.get_entity_mut(entity) {
-                kind.remove(&mut entity);
-            }
+    for kind in of_crate(world) {
+        if before.contains(&kind) {
+            continue;
+        }
+        match kind {
+            PartKind::Timer => timer::forget_timer(world, entity, timer::Kind::Timer),
+            PartKind::DespawnAfter => timer::forget_timer(world, entity, timer::Kind::Lifetime),
+            _ => {}
+        }
+        if let Ok(mut entity) = world.get_entity_mut(entity) {
+            kind.remove(&mut entity);
         }
     }
 }

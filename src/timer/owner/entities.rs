@@ -126,7 +126,7 @@ impl RelationshipSourceCollection for OwnedEntities {
     }
 }
 
-/// No entity trades its place with another one.
+/// Unlike those of `Vec`, `insert` and `remove_at` keep the order, too.
 impl OrderedRelationshipSourceCollection for OwnedEntities {
     fn insert(&mut self, index: usize, entity: Entity) {
         self.insert_stable(index, entity);

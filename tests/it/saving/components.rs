@@ -292,7 +292,7 @@ fn a_component_that_is_unknown_or_has_changed_is_an_error_that_changes_nothing()
     let mut shorter = app();
     shorter.world_mut().add_saved_component::<Hears>("health");
     let error = load(&mut shorter, &saved).unwrap_err().to_string();
-    assert!(error.contains("1 bytes are left over"), "{error}");
+    assert!(error.contains("bytes left over: 1"), "{error}");
 }
 
 #[test]
@@ -432,6 +432,109 @@ fn a_rollback_leaves_components_alone_that_have_not_changed() {
     world.restore_timers(&snapshot, &mut EntityHashMap::default());
     assert_eq!(world.resource::<Inserts>().0, [hurt]);
     assert_eq!(health(&app, calm), Some(11));
+}
+
+/// A system has written to the component, which stays, and something that it requires is gone.
+#[test]
+fn a_rollback_of_a_written_component_brings_nothing_along() {
+    let mut app = game();
+    let world = app.world_mut();
+    world.add_saved_component::<Fuse>("fuse");
+    let bomb = world.spawn(Fuse).id();
+    world
+        .entity_mut(bomb)
+        .remove::<(Timer, Paused, Cooldown, Clock)>();
+    let snapshot = world.snapshot_timers();
+    world.get_mut::<Fuse>(bomb).unwrap().set_changed();
+    world.restore_timers(&snapshot, &mut EntityHashMap::default());
+    let bomb = world.entity(bomb);
+    assert!(bomb.contains::<Fuse>());
+    assert!(!bomb.contains::<Timer>() && !bomb.contains::<Paused>());
+    assert!(!bomb.contains::<Cooldown>() && !bomb.contains::<Clock>());
+}
+
+#[test]
+fn a_rollback_leads_references_to_entities_that_the_game_has_spawned_again() {
+    let mut app = game();
+    let world = app.world_mut();
+    let place = world.spawn_empty().id();
+    let hero = world.spawn(Target(place)).id();
+    let snapshot = world.snapshot_timers();
+    world.despawn(place);
+    let again = world.spawn_empty().id();
+    let mut entities = EntityHashMap::from_iter([(place, again)]);
+    world.restore_timers(&snapshot, &mut entities);
+    assert_eq!(target(&app, hero), Some(again));
+}
+
+#[test]
+fn loading_leaves_the_timers_of_an_entity_in_the_map_alone() {
+    let mut before = game();
+    let hero = before.world_mut().spawn(Health(3)).id();
+    let saved = before.world_mut().save_timers().unwrap();
+    let mut after = game();
+    after.add_observer(|added: On<Add<Health>>, mut commands: Commands| {
+        let mut hero = commands.entity(added.entity);
+        hero.insert(Cooldown::new(1.0))
+            .set_timer("regenerate", Timer::every(1.0));
+    });
+    let here = after.world_mut().spawn(Timer::after(0.5)).id();
+    let mut entities = EntityHashMap::from_iter([(hero, here)]);
+    after
+        .world_mut()
+        .load_timers(&saved, &mut entities)
+        .unwrap();
+    advance_ms(&mut after, 500);
+    assert_eq!(firings(&mut after)[0].entity(), here);
+}
+
+/// The format has no names of fields, which this attribute needs.
+#[test]
+fn a_component_that_could_not_be_loaded_is_an_error_of_the_save() {
+    #[derive(Component, Clone, Serialize, Deserialize)]
+    struct Named {
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        title: Option<u32>,
+    }
+    let mut app = game();
+    let world = app.world_mut();
+    world.add_saved_component::<Named>("named");
+    let hero = world.spawn(Named { title: None }).id();
+    let error = world.save_timers().unwrap_err().to_string();
+    assert!(
+        error.contains(&format!("\"named\" of entity {hero}")),
+        "{error}"
+    );
+    let (saved, left_out) = world.save_timers_without_closures();
+    assert_eq!(
+        (saved.entities().count(), left_out.len()),
+        (0, 1),
+        "nothing is left of it"
+    );
+}
+
+#[test]
+#[should_panic(expected = "is a resource")]
+fn a_resource_is_no_saved_component() {
+    #[derive(Resource, Clone, Serialize, Deserialize)]
+    struct Score(u32);
+
+    game().world_mut().add_saved_component::<Score>("score");
+}
+
+#[test]
+#[should_panic(expected = "of this crate is saved with the timers")]
+fn a_component_of_the_crate_is_saved_anyway() {
+    game()
+        .world_mut()
+        .add_saved_component::<Cooldown>("cooldown");
+}
+
+#[test]
+fn components_can_be_added_once_all_snapshots_are_dropped() {
+    let mut app = game();
+    drop(app.world_mut().snapshot_timers());
+    app.world_mut().add_saved_component::<Shy>("shy");
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn main() -> Result {
     let mut heroes = app.world_mut().query::<&Hero>();
     for hero in heroes.iter(app.world()) {
         println!("player {} has {} health left", hero.player, hero.health);
-        assert!(hero.health < 950, "each bleeds in every frame");
+        assert!(hero.health < 950, "each has bled");
     }
     println!("{rollbacks} rollbacks, and no checksum differed");
     assert!(rollbacks > 500);

@@ -26,7 +26,7 @@ pub(crate) fn hand_over(
     {
         let is_logged = matches!(error.severity(), Severity::Warning | Severity::Error);
         if handler.is_none() && is_logged && log::max_level() == log::LevelFilter::Off {
-            print_once(alloc::format!("{error}"));
+            show_once(&alloc::format!("{error}"));
         }
     }
     handler.copied().unwrap_or_default().0(error, context);
@@ -37,32 +37,30 @@ pub(crate) fn hand_over(
 #[cfg(feature = "serialize")]
 pub(crate) fn unserializable<E: serde::ser::Error>(why: impl core::fmt::Display) -> E {
     #[cfg(feature = "std")]
-    match log::max_level() {
-        log::LevelFilter::Off => print_once(alloc::format!("{why}")),
-        _ if is_new(&alloc::format!("{why}")) => log::error!("{why}"),
-        _ => {}
-    }
+    show_once(&alloc::format!("{why}"));
     E::custom(why)
-}
-
-#[cfg(feature = "std")]
-fn print_once(text: alloc::string::String) {
-    if is_new(&text) {
-        let text = text.trim_end();
-        std::eprintln!("bevy_due: {text} (shown once, because the app has no logger)");
-    }
 }
 
 /// The texts that were shown once. A game that makes ever new mistakes does not fill the memory.
 #[cfg(feature = "std")]
 const MOST_TEXTS: usize = 100;
 
+/// Logs a text, once, or prints it to standard error in an app without a logger.
 #[cfg(feature = "std")]
-fn is_new(text: &str) -> bool {
+fn show_once(text: &str) {
     use alloc::{borrow::ToOwned, collections::BTreeSet, string::String};
     use std::sync::{Mutex, PoisonError};
 
     static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    shown.len() < MOST_TEXTS && shown.insert(text.to_owned())
+    if shown.len() >= MOST_TEXTS || !shown.insert(text.to_owned()) {
+        return;
+    }
+    let text = text.trim_end();
+    match log::max_level() {
+        log::LevelFilter::Off => {
+            std::eprintln!("bevy_due: {text} (shown once, because the app has no logger)");
+        }
+        _ => log::error!("{text}"),
+    }
 }

@@ -13,6 +13,7 @@ use bevy_platform::sync::Arc;
 #[cfg(feature = "serialize")]
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::part::MapEach;
 #[cfg(feature = "serialize")]
 use super::{part, rollback};
 #[cfg(feature = "serialize")]
@@ -60,21 +61,18 @@ impl SavedComponents {
         );
         let id = world.register_component::<C>();
         assert!(
-            !part::is_ours(world, id),
+            !part::is_part(world, id),
             "the component `{}` of this crate is saved with the timers: do not register it",
             type_name::<C>()
         );
-        let is_resource = world.register_component::<IsResource>();
-        let requires = |required| {
-            let info = world.components().get_info(id)?;
-            Some(
-                info.required_components()
-                    .iter_ids()
-                    .any(|id| id == required),
-            )
-        };
+        let mark = world.register_component::<IsResource>();
+        let info = world.components().get_info(id);
+        let is_resource = info.is_some_and(|info| {
+            let mut required = info.required_components().iter_ids();
+            required.any(|required| required == mark)
+        });
         assert!(
-            requires(is_resource) != Some(true),
+            !is_resource,
             "`{}` is a resource, which belongs to no entity of a save: save it next to the timers",
             type_name::<C>()
         );
@@ -185,7 +183,7 @@ pub(super) trait ComponentCopies: Send + Sync {
         &self,
         world: &mut World,
         since: Tick,
-        names: Option<&mut dyn EntityMapper>,
+        names: Option<&dyn Fn(Entity) -> Entity>,
         inserted: &mut Vec<Entity>,
     );
 }
@@ -205,13 +203,12 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
         &self,
         world: &mut World,
         since: Tick,
-        mut names: Option<&mut dyn EntityMapper>,
+        names: Option<&dyn Fn(Entity) -> Entity>,
         inserted: &mut Vec<Entity>,
     ) {
-        for &(mut entity, ref component) in &self.0 {
-            if let Some(names) = &mut names {
-                entity = names.get_mapped(entity);
-            }
+        let name = |entity| names.map_or(entity, |name| name(entity));
+        for (entity, component) in &self.0 {
+            let entity = name(*entity);
             let now = world.change_tick();
             let Ok(target) = world.get_entity(entity) else {
                 continue;
@@ -222,43 +219,23 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
                 continue;
             }
             let mut component = component.clone();
-            if let Some(names) = &mut names {
-                let mut names = Noting {
-                    names: &mut **names,
-                    is_different: &mut is_different,
-                };
-                C::map_entities(&mut component, &mut names);
-            }
+            let mut renamed = MapEach(|entity| {
+                is_different |= name(entity) != entity;
+                name(entity)
+            });
+            C::map_entities(&mut component, &mut renamed);
             if !is_different {
                 continue;
             }
-            // A component that is there must not bring along again what it requires.
-            let put = world.modify_component(entity, |there: &mut C| *there = component.clone());
-            if let Ok(None) = put
-                && let Ok(mut entity) = world.get_entity_mut(entity)
-            {
-                inserted.push(entity.id());
-                entity.insert(component);
+            match ticks {
+                // It must not bring along again what it requires.
+                Some(_) => _ = world.modify_component(entity, |there: &mut C| *there = component),
+                None => {
+                    inserted.push(entity);
+                    world.entity_mut(entity).insert(component);
+                }
             }
         }
-    }
-}
-
-/// Notes whether an entity has a new name.
-struct Noting<'a> {
-    names: &'a mut dyn EntityMapper,
-    is_different: &'a mut bool,
-}
-
-impl EntityMapper for Noting<'_> {
-    fn get_mapped(&mut self, source: Entity) -> Entity {
-        let target = self.names.get_mapped(source);
-        *self.is_different |= target != source;
-        target
-    }
-
-    fn set_mapped(&mut self, source: Entity, target: Entity) {
-        self.names.set_mapped(source, target);
     }
 }
 

@@ -8,8 +8,9 @@
 //!    [in transit](InTransit): its timers do not fire, its callbacks do not run, and its mail is held.
 //!    Your own systems still see it: filter them with `Without<InTransit>`.
 //! 2. [`import_entity`] brings it into the other world, where it is in transit, too. Insert your own
-//!    components now, unless you have [registered](crate::save::SaveWorldExt::add_saved_component) them, and its [`MessageComponent`](crate::message::MessageComponent): mail that is released
-//!    before there is one is lost, and counted in
+//!    components now, and its [`MessageComponent`](crate::message::MessageComponent), unless you have
+//!    [registered](crate::save::SaveWorldExt::add_saved_component) them or a component that requires them. Mail that is
+//!    released before there is a `MessageComponent` is lost, and counted in
 //!    [`MessageStats::undeliverable`](crate::message::MessageStats::undeliverable). Import the data once. An
 //!    entity without a stable key can't be recognized, so a second import is a second entity.
 //! 3. [`forget_entity`] despawns the entity in the old world without any event, and returns the mail

@@ -157,7 +157,8 @@ macro_rules! parts {
                 })
             }
 
-            /// Inserts the component. A list follows from the entities in it. A component of the game has copies of its own.
+            /// Inserts the component. A list follows from the entities in it. A snapshot copies components of the
+            /// game elsewhere.
             pub(super) fn insert(self, entity: &mut EntityWorldMut) {
                 match self {
                     $(Self::$boxed(value) => _ = entity.insert(*value),)*
@@ -330,11 +331,6 @@ impl PartKinds {
         self.kinds.iter().map(|&(_, id)| id)
     }
 
-    /// Returns the components of the game.
-    pub(super) fn component_ids(&self) -> impl Iterator<Item = ComponentId> {
-        self.components.iter().map(|component| component.id)
-    }
-
     /// Returns the components of this crate, and those of the game.
     pub(super) fn ours(&self) -> impl Iterator<Item = ComponentId> {
         let ours = self.kinds.iter();
@@ -373,9 +369,9 @@ impl PartKinds {
     }
 }
 
-/// Returns `true` if a component is one of this crate's parts.
+/// Returns `true` if a component is saved without being registered.
 #[cfg(feature = "serialize")]
-pub(super) fn is_ours(world: &mut World, id: ComponentId) -> bool {
+pub(super) fn is_part(world: &mut World, id: ComponentId) -> bool {
     let mut kinds = PartKind::ALL.iter();
     kinds.any(|kind| *kind != PartKind::Disabled && kind.register(world) == id)
 }

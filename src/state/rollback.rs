@@ -3,7 +3,8 @@
 //! [`snapshot_timers`](crate::rollback::RollbackWorldExt::snapshot_timers) remembers the state of this crate, and
 //! [`restore_timers`](crate::rollback::RollbackWorldExt::restore_timers) goes back to it. Both take time in proportion
 //! to what has changed and to the number of clocks, cooldowns, [`OnClock`](crate::OnClock)s, registered components and
-//! messages on their way, not to the number of timers. While a snapshot exists, the world notes the earlier state of everything that changes.
+//! messages on their way, not to the number of timers. While a snapshot exists, the world notes the earlier state of
+//! everything that changes.
 //!
 //! A game that restores a snapshot and plays the same inputs again gets the same firings: with the same
 //! deadlines and counts, in the same order, also among equal deadlines, and with the same random
@@ -89,18 +90,10 @@ mod watch;
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use bevy_ecs::{
-    change_detection::Tick,
-    entity::{EntityHashMap, EntityMapper},
-    prelude::*,
-    world::WorldId,
-};
+use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*, world::WorldId};
 use bevy_platform::sync::Arc;
 
-use super::{
-    component::{ComponentCopies, SavedComponents},
-    part::MapEach,
-};
+use super::component::{ComponentCopies, SavedComponents};
 use crate::{
     clock::{Age, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, MessageComponent, is_held},
@@ -134,6 +127,7 @@ pub struct TimerSnapshot {
     /// The entities that existed, and whose timers had finished.
     finished: Vec<Entity>,
     mail: MailCopy,
+    /// The registered components of the game, by type.
     components: Vec<Box<dyn ComponentCopies>>,
 }
 
@@ -194,6 +188,7 @@ fn restore_timers(
         given.get(&entity).copied().unwrap_or(entity)
     };
     let is_renamed = !names.is_empty() || !given.is_empty();
+    let renamed: Option<&dyn Fn(Entity) -> Entity> = is_renamed.then_some(&latest);
     let begin = world.increment_change_tick();
     let (mut first_later, mut inserted) = (Age::MAX, Vec::new());
     // The hooks and observers of this crate do nothing in a world without these resources.
@@ -204,11 +199,8 @@ fn restore_timers(
                 let changed = || first(states, &names).map(|(entity, _)| entity);
                 changed().for_each(|entity| keys.leave(world, entity));
                 // What they bring along is replaced by what was there.
-                let mut renamed = MapEach(latest);
                 for copies in &snapshot.components {
-                    let names: &mut dyn EntityMapper = &mut renamed;
-                    let names = is_renamed.then_some(names);
-                    copies.put_back(world, snapshot.tick, names, &mut inserted);
+                    copies.put_back(world, snapshot.tick, renamed, &mut inserted);
                 }
                 put_back(states, world, &kinds, &names, &new);
                 changed().for_each(|entity| keys.join(world, entity));

@@ -358,14 +358,7 @@ pub(super) fn start_again(world: &mut World, entity: Entity, kind: Kind) -> Opti
     if has_started || !queues.timer(place)?.is(Mark::Unsettled) {
         return None;
     }
-    world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
-        let entity = world.get_entity(entity).ok()?;
-        let mut settling = Settling::new(world);
-        let started = settling.put_on_clock(&mut queues, entity, kind.on(entity)?, place);
-        let started = started.ok().filter(|&started| started != place)?;
-        queues.arming.swap_list.push(started);
-        Some(())
-    })
+    put_on_its_clock(world, entity, kind, place)
 }
 
 /// Puts a loaded timer on its clock, which was loaded after it. The timer stays loaded, so that the swap gives it its
@@ -375,11 +368,17 @@ pub(super) fn put_on_loaded_clock(world: &mut World, entity: Entity, kind: Kind)
     if place.0 != NO_CLOCK {
         return None;
     }
+    put_on_its_clock(world, entity, kind, place)
+}
+
+/// Puts a timer on the clock that it is on by now, if this is another one. The swap settles it.
+fn put_on_its_clock(world: &mut World, entity: Entity, kind: Kind, place: Place) -> Option<()> {
     world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
         let entity = world.get_entity(entity).ok()?;
         let mut settling = Settling::new(world);
         let put = settling.put_on_clock(&mut queues, entity, kind.on(entity)?, place);
-        queues.arming.swap_list.push(put.ok()?);
+        let put = put.ok().filter(|&put| put != place)?;
+        queues.arming.swap_list.push(put);
         Some(())
     })
 }

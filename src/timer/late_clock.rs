@@ -59,13 +59,13 @@ pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWor
 pub(crate) fn start_on_clock(inserted: On<Insert<OnClock>>, mut world: DeferredWorld) {
     let entity = inserted.entity;
     for owned in owned_by(&world, entity) {
-        start_here(&mut world, owned);
+        start_again_if_elsewhere(&mut world, owned);
     }
-    start_here(&mut world, entity);
+    start_again_if_elsewhere(&mut world, entity);
 }
 
 /// Starts the new timers on an entity again, if they are on another clock by now.
-pub(super) fn start_here(world: &mut DeferredWorld, entity: Entity) {
+pub(super) fn start_again_if_elsewhere(world: &mut DeferredWorld, entity: Entity) {
     for kind in Kind::ALL {
         let is_elsewhere = || {
             let it = world.get_entity(entity).ok()?;

@@ -20,7 +20,6 @@ use super::{
     cancel::cancel,
     end::retire_later,
     keyed::{free_key, take_key},
-    late_clock::start_here,
     pause::{follow_list, follow_owner},
 };
 
@@ -206,7 +205,6 @@ fn on_insert(mut world: DeferredWorld, context: HookContext) {
         _ => <OwnedBy as Relationship>::on_insert(world.reborrow(), context),
     }
     follow_owner(&mut world, entity, true);
-    start_here(&mut world, entity);
     take_key(&mut world, entity);
 }
 

@@ -11,6 +11,7 @@ use bevy_reflect::prelude::*;
 
 use super::{
     Kind, TimerQueues,
+    late_clock::start_again_if_elsewhere,
     owner::{Owned, OwnedBy, owned_by, owner_of, with_owners},
     queued::Mark,
     queues::change_armed,
@@ -341,7 +342,10 @@ pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: 
     }
     change_armed(world, entity, |timer| timer.set(Mark::Owned, is_owned));
     match is_owned {
-        true => update_all(world, entity),
+        true => {
+            update_all(world, entity);
+            start_again_if_elsewhere(world, entity);
+        }
         // The owner that is being removed is still there.
         false => {
             let mut commands = world.commands();

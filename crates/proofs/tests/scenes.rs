@@ -83,6 +83,15 @@ fn shuffle(scene: &mut DynamicWorld, random: &mut Random) {
     }
 }
 
+/// Loads a scene into a new app, with everything in an order that depends on the seed.
+fn load_shuffled(text: &str, old: &mut World, seed: u64) -> (App, EntityHashMap<Entity>) {
+    let mut scene = from_text(text, old);
+    shuffle(&mut scene, &mut Random::new(seed));
+    let (mut new, mut map) = (app(), EntityHashMap::default());
+    scene.write_to_world(new.world_mut(), &mut map).unwrap();
+    (new, map)
+}
+
 /// Copies the components that are not reflected.
 fn copy_others(old: &World, new: &mut World, map: &EntityHashMap<Entity>) {
     for (&entity, &copy) in map {
@@ -208,10 +217,7 @@ fn a_timer_of_a_unit_that_pauses_its_own_owner_waits_after_loading() {
     let cast = old.world_mut().spawn(cast).id();
     let text = to_text(&to_scene(old.world_mut()), old.world()).unwrap();
     for seed in 0..50 {
-        let mut scene = from_text(&text, old.world_mut());
-        shuffle(&mut scene, &mut Random::new(seed));
-        let (mut new, mut map) = (app(), EntityHashMap::default());
-        scene.write_to_world(new.world_mut(), &mut map).unwrap();
+        let (mut new, map) = load_shuffled(&text, old.world_mut(), seed);
         let cast = map[&cast];
         let status = new.world_mut().with_timers(|timers| timers.get(cast));
         assert!(status.unwrap().paused, "with seed {seed}");
@@ -301,10 +307,7 @@ fn timers_that_are_loaded_around_their_clock_fire_in_their_order() {
     });
     let text = to_text(&to_scene(old.world_mut()), old.world()).unwrap();
     for seed in 0..50 {
-        let mut scene = from_text(&text, old.world_mut());
-        shuffle(&mut scene, &mut Random::new(seed));
-        let (mut new, mut map) = (app(), EntityHashMap::default());
-        scene.write_to_world(new.world_mut(), &mut map).unwrap();
+        let (mut new, map) = load_shuffled(&text, old.world_mut(), seed);
         new.update();
         new.update();
         let mut fired = new.world_mut().resource_mut::<Messages<TimerFired>>();

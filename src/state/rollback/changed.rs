@@ -12,7 +12,10 @@ use super::{
 use crate::{
     clock::{ChangedClocks, Clock, OnClock, SpeedModifiers, clock_of},
     owner::owner_of,
-    state::{component::holders_of, part::PartKind},
+    state::{
+        component::{SavedComponent, holders_of},
+        part::PartKind,
+    },
     timer::{Cooldown, Timer, TimerQueues},
 };
 
@@ -38,7 +41,7 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
     );
     changed.extend(changes.rebound.iter().map(|(entity, ())| entity));
     let now = world.read_change_tick();
-    for id in kinds.component_ids() {
+    for &SavedComponent { id, .. } in kinds.components.iter() {
         // Systems write to it unseen.
         changed.extend(holders_of(world, id).into_iter().filter(|&entity| {
             let ticks = world.entity(entity).get_change_ticks_by_id(id);

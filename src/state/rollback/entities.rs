@@ -48,7 +48,7 @@ pub(super) fn respawn(
     respawned
 }
 
-/// Returns the entities with components of this crate that were spawned after the snapshot, also by
+/// Returns the entities with such components that were spawned after the snapshot, also by
 /// other restores.
 pub(super) fn spawned_since(
     world: &World,

@@ -63,8 +63,8 @@ pub trait RollbackWorldExt {
     ///
     /// *O*(*k* log *n*), amortized, where *k* is the number of timers and components of this crate that
     /// have changed since the snapshot, and *n* the number of timers. As for a snapshot, clocks,
-    /// cooldowns, registered components, new timers and messages count whether they have changed or not. If an entity with a
-    /// [`Clock`](crate::Clock) is spawned again, all timers are visited.
+    /// cooldowns, registered components, new timers and messages count whether they have changed or not. If an
+    /// entity with a [`Clock`](crate::Clock) is spawned again, all timers are visited.
     ///
     /// # Examples
     ///

@@ -83,7 +83,7 @@ impl Changes {
         timers.chain(states).chain(renamed)
     }
 
-    /// Returns `true` if an entity that is gone had a component of this crate at first.
+    /// Returns `true` if an entity that is gone had a component of this crate or a registered one at first.
     fn had(&self, latest: Entity) -> bool {
         first_of(&self.states, &self.names, latest).is_some_and(is_ours)
     }

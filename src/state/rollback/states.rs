@@ -154,14 +154,14 @@ fn read(
     parts.collect()
 }
 
-/// Returns `true` if an entity with these parts has a component of this crate.
+/// Returns `true` if an entity with these parts has a component of this crate or a registered one.
 pub(super) fn is_ours(parts: &[Part]) -> bool {
     parts
         .iter()
         .any(|part| part.kind() != Some(PartKind::Disabled))
 }
 
-/// Returns `true` if an entity has a component of this crate.
+/// Returns `true` if an entity has a component of this crate or a registered one.
 pub(super) fn has_any(world: &World, kinds: &PartKinds, entity: Entity) -> bool {
     let entity = world.get_entity(entity);
     entity.is_ok_and(|entity| kinds.has_any(entity))

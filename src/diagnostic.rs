@@ -53,9 +53,9 @@ pub struct DueDiagnosticsPlugin {
 impl DueDiagnosticsPlugin {
     /// The number of armed and paused timers.
     pub const ARMED: DiagnosticPath = DiagnosticPath::const_new("due/armed");
-    /// The number of deadlines that passed: firings, ends of lifetimes, and missed deadlines.
+    /// The number of deadlines that passed: firings, ends of lifetimes, time-outs, and missed deadlines.
     pub const DUE: DiagnosticPath = DiagnosticPath::const_new("due/due");
-    /// The number of firings, and of lifetimes that ended.
+    /// The number of firings, of lifetimes that ended, and of requests that timed out.
     pub const FIRED: DiagnosticPath = DiagnosticPath::const_new("due/fired");
     /// The number of due timers that wait for the [`TimerBudget`](crate::timer::TimerBudget).
     pub const DEFERRED: DiagnosticPath = DiagnosticPath::const_new("due/deferred");

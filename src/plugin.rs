@@ -13,17 +13,17 @@ use crate::{
         on_disable_clock, on_enable_clock, on_modify_speed, on_restore_speed, read_clocks,
     },
     message::{
-        Directory, Followers, Inbox, Mailbag, MessageStats, add_time_out_handler, deliver_messages,
-        follow, on_enable_follower, on_end_transit,
+        Directory, Followers, Inbox, Mailbag, MessageStats, deliver_messages, follow,
+        on_enable_follower, on_end_transit, time_out,
     },
     missing_plugin::NothingToReport,
     owner::Owned,
     pause::PausedBy,
     rollback::forget_dropped_snapshots,
     timer::{
-        FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
-        TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_modified_clocks, add_timer,
-        check_component, check_handler, limit_backlog, move_timers_to_clock, on_pause,
+        FireParams, KeyTable, OnTimeOut, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown,
+        TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_modified_clocks,
+        add_timer, check_component, check_handler, limit_backlog, move_timers_to_clock, on_pause,
         on_remove_clock, on_resume, run_timers, show_statuses, start_on_clock, take_key,
     },
     update::{
@@ -298,7 +298,7 @@ impl DuePlugin {
         register_events(world);
         world.init_resource::<TimerHandlers>();
         world.init_resource::<TimerBudget>();
-        add_time_out_handler(world);
+        world.insert_resource(OnTimeOut(time_out));
         world.init_resource::<RunDepth>();
         world.insert_resource(Mailbag::new(self.mailbox_capacity));
         world.init_resource::<Followers>();
@@ -357,7 +357,7 @@ fn register_types(app: &mut App) {
         .register_type::<crate::TimerAction>()
         .register_type::<crate::DespawnAfter>()
         .register_type::<crate::timer::CrateTimer>()
-        .register_type::<crate::message::OpenRequest>()
+        .register_type::<crate::timer::OpenRequest>()
         .register_type::<crate::Cooldown>()
         .register_type::<crate::Clock>()
         .register_type::<crate::OnClock>()

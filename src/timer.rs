@@ -20,6 +20,7 @@ mod insert_for;
 mod key;
 mod keyed;
 mod late_clock;
+mod open_request;
 pub(crate) mod owner;
 pub(crate) mod pause;
 #[cfg_attr(
@@ -89,6 +90,7 @@ pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
 pub(crate) use keyed::{KeyTable, insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
 pub(crate) use late_clock::{add_modified_clocks, move_timers_to_clock, start_on_clock};
+pub(crate) use open_request::{OnTimeOut, OpenRequest};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};
 pub(crate) use pause::{on_pause, on_resume};
@@ -388,18 +390,21 @@ fn next_on_grid(first: u64, interval: NonZeroU64, now: u64) -> u64 {
 pub(crate) enum Kind {
     /// [`Timer`]
     Timer,
+    /// [`OpenRequest`]
+    Request,
     /// [`DespawnAfter`]
     Lifetime,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 2] = [Self::Timer, Self::Lifetime];
+    pub(crate) const ALL: [Self; 3] = [Self::Timer, Self::Request, Self::Lifetime];
 
     /// Returns the timer of this kind on an entity, if any.
     #[inline]
     fn on(self, entity: EntityRef<'_>) -> Option<&Timer> {
         match self {
             Self::Timer => entity.get(),
+            Self::Request => entity.get().map(|OpenRequest(timer)| timer),
             Self::Lifetime => entity.get().map(|DespawnAfter(timer)| timer),
         }
     }

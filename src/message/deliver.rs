@@ -13,7 +13,7 @@ use super::{
     mail::{Recipient, Role},
     mailbag::Mailbag,
     queue::{Letter, Queue},
-    request::{OpenRequest, Request},
+    request::Request,
     sender::Inbox,
     transit::{Kept, release_lost},
     written,
@@ -23,6 +23,7 @@ use crate::{
     clock::ClockTable,
     owner::OwnedBy,
     report::report,
+    timer::OpenRequest,
 };
 
 /// The state of a delivery, with further parameters.

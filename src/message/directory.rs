@@ -7,12 +7,12 @@ use {
     alloc::borrow::Cow, bevy_platform::sync::Arc, core::hash::BuildHasher, std::hash::RandomState,
 };
 
-#[cfg(feature = "serialize")]
-use super::request::OpenRequest;
 #[cfg(all(feature = "serialize", feature = "worlds"))]
 use super::request::RemoteAsker;
 use super::request::Request;
 use crate::journal::Journal;
+#[cfg(feature = "serialize")]
+use crate::timer::OpenRequest;
 
 /// The names by which other worlds know this world and its entities.
 #[derive(Resource, Default)]

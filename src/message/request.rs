@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     owner::OwnedBy,
-    timer::{CrateTimer, Timer, TimerAction, add_handler},
+    timer::{OpenRequest, Timer},
 };
 
 /// Identifies a request that an entity [made](super::MessageEntityCommandsExt::ask).
@@ -233,8 +233,7 @@ pub enum ReplyError {
 #[doc(alias = "timeout")]
 #[non_exhaustive]
 pub enum NoAnswer {
-    /// The timer of the request fired, or the clock of that timer is gone. A later reply is
-    /// dropped.
+    /// The deadline of the request was reached, or its clock is gone. A later reply is dropped.
     TimedOut,
     /// The request could not be sent to the other world.
     #[cfg(feature = "worlds")]
@@ -291,42 +290,16 @@ pub enum RefusalReason {
     Forbidden,
 }
 
-/// The name of the handler that runs when a request times out. It is saved with the request.
-const TIME_OUT: &str = "bevy_due: request timed out";
-
-/// Marks the entity of a request that is open.
-#[derive(Component, Clone, Copy)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    type_path = "bevy_due",
-    reflect(Component, Clone)
-)]
-pub(crate) struct OpenRequest;
-
 /// Opens a request on behalf of an entity. Its entity exists until the reply or [`NoAnswer`] is delivered.
 pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
     let owner = OwnedBy(asker.id());
-    let until = until.keep_when_done();
     let mut commands = asker.commands();
-    let request = commands.spawn((
-        owner,
-        (until, TimerAction::named(TIME_OUT)),
-        (CrateTimer::Request, OpenRequest),
-    ));
+    let request = commands.spawn((owner, OpenRequest(until)));
     Request::here(request.id())
 }
 
-/// Registers the handler that runs when a request times out.
-pub(crate) fn add_time_out_handler(world: &mut World) {
-    add_handler(world, TIME_OUT, |world, fired| {
-        time_out(world, fired.entity());
-        Ok(())
-    });
-}
-
 /// Tells the asking entity that a request has timed out.
-fn time_out(world: &mut World, request: Entity) {
+pub(crate) fn time_out(world: &mut World, request: Entity) {
     match world.get::<OwnedBy>(request) {
         Some(&OwnedBy(asker)) => {
             let (to, role) = (
@@ -336,7 +309,7 @@ fn time_out(world: &mut World, request: Entity) {
             send_anyway(world, to, NoAnswer::TimedOut, role);
         }
         // The request no longer has an asking entity.
-        None => _ = world.despawn(request),
+        None => _ = world.try_despawn(request),
     }
 }
 

@@ -50,12 +50,17 @@ pub trait MessageCommandsExt {
 
 /// Makes requests on behalf of an entity.
 pub trait MessageEntityCommandsExt {
-    /// Makes a request: sends a message, and waits for a reply until the timer fires.
+    /// Makes a request: sends a message, and waits for a reply until the first deadline of a timer.
     ///
     /// Every request completes exactly once: this entity gets either the first
     /// [`reply`](super::MessageContext::reply) or [`NoAnswer`](super::NoAnswer), both with the
     /// returned [`Request`]. The entity gets neither if it despawns first, or if the world is
     /// dropped. A request without a recipient times out.
+    ///
+    /// `until` says when the request times out: after which delay, on which clock, with which jitter, slack and
+    /// priority. It does not become a `Timer` of an entity, so it triggers no event and writes no message, and
+    /// [`ArmedTimers`](crate::ArmedTimers) does not list it. Without a clock of its own, it runs on the clock of this
+    /// entity, and a [pause](crate::Paused) of this entity stops it. Use `Timer::after(Duration::MAX)` to wait forever.
     ///
     /// # Examples
     ///

@@ -17,10 +17,10 @@ use super::component::ComponentData;
 use super::component::SavedComponents;
 use crate::{
     clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
-    message::{MovedRequest, OpenRequest},
+    message::MovedRequest,
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
-    timer::{Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
+    timer::{Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, OpenRequest, Timer, TimerAction},
     transit::InTransit,
 };
 
@@ -104,6 +104,10 @@ macro_rules! parts {
                         let DespawnAfter(timer) = entity.get()?;
                         Part::DespawnAfter(DespawnAfter(timer.copy()))
                     }
+                    Self::OpenRequest => {
+                        let OpenRequest(timer) = entity.get()?;
+                        Part::OpenRequest(OpenRequest(timer.copy()))
+                    }
                     $(Self::$value => Part::$value(entity.get::<$value>()?.clone()),)*
                     $(Self::$unsaved => Part::$unsaved(entity.get::<$unsaved>()?.clone()),)*
                     $(Self::$mark => entity.get::<$mark>().map(|_| Part::$mark)?,)*
@@ -183,6 +187,10 @@ macro_rules! parts {
                     | (
                         Self::DespawnAfter(DespawnAfter(here)),
                         Self::DespawnAfter(DespawnAfter(there)),
+                    )
+                    | (
+                        Self::OpenRequest(OpenRequest(here)),
+                        Self::OpenRequest(OpenRequest(there)),
                     ) => here == there && here.loaded() == there.loaded(),
                     $((Self::$value(here), Self::$value(there)) => here == there,)*
                     $((Self::$unsaved(here), Self::$unsaved(there)) => here == there,)*
@@ -236,7 +244,6 @@ parts! {
         Paused,
         RunsWhilePaused,
         Disabled,
-        OpenRequest,
     }
     // They are large and rare.
     boxed {
@@ -248,6 +255,7 @@ parts! {
         Timer,
         TimerAction,
         DespawnAfter,
+        OpenRequest,
     }
     // They follow from the other side of the relationship, except for the order.
     lists {
@@ -281,6 +289,9 @@ impl Part {
         if let (Self::DespawnAfter(copy), Some(lifetime)) = (self, entity.get::<DespawnAfter>()) {
             copy.0.take_place_of(&lifetime.0);
         }
+        if let (Self::OpenRequest(copy), Some(open)) = (self, entity.get::<OpenRequest>()) {
+            copy.0.take_place_of(&open.0);
+        }
     }
 
     /// Returns a copy that goes back to the place in the queue.
@@ -290,6 +301,7 @@ impl Part {
             Self::DespawnAfter(DespawnAfter(timer)) => {
                 Self::DespawnAfter(DespawnAfter(timer.copy()))
             }
+            Self::OpenRequest(OpenRequest(timer)) => Self::OpenRequest(OpenRequest(timer.copy())),
             part => part.clone(),
         }
     }

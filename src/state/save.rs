@@ -75,7 +75,7 @@ use crate::{
     clock::ClockId,
     owner::{OwnedBy, with_owners},
     pause::{PauseMark, Pauses, stops},
-    timer::{DespawnAfter, SavedWorld},
+    timer::{DespawnAfter, OpenRequest, SavedWorld},
 };
 
 pub(super) use check::{check_alone, check_saved};
@@ -196,9 +196,9 @@ impl Part {
     fn clock(&self) -> Option<Entity> {
         let clock = match self {
             Self::Clock(clock) => clock.parent(),
-            Self::Timer(timer) | Self::DespawnAfter(DespawnAfter(timer)) => {
-                timer.loaded()?.clock()?
-            }
+            Self::Timer(timer)
+            | Self::DespawnAfter(DespawnAfter(timer))
+            | Self::OpenRequest(OpenRequest(timer)) => timer.loaded()?.clock()?,
             _ => return None,
         };
         match clock {
@@ -224,7 +224,6 @@ impl Part {
                 | Self::TimerAction(_)
                 | Self::Keyed(_)
                 | Self::Finished(_)
-                | Self::OpenRequest
                 | Self::CrateTimer(_)
         )
     }
@@ -263,7 +262,9 @@ impl SavedTimers {
             }
             for part in &mut saved.parts {
                 match part {
-                    Part::Timer(timer) | Part::DespawnAfter(DespawnAfter(timer)) => {
+                    Part::Timer(timer)
+                    | Part::DespawnAfter(DespawnAfter(timer))
+                    | Part::OpenRequest(OpenRequest(timer)) => {
                         timer.pass(passed);
                     }
                     _ => {}
@@ -280,7 +281,7 @@ impl SavedTimers {
     /// Returns the entities that are open requests.
     pub(crate) fn requests(&self) -> EntityHashSet {
         let requests = self.0.entities.iter();
-        let requests = requests.filter(|saved| saved.has(|it| matches!(it, Part::OpenRequest)));
+        let requests = requests.filter(|saved| saved.has(|it| matches!(it, Part::OpenRequest(_))));
         requests.map(|saved| saved.entity).collect()
     }
 

@@ -73,7 +73,7 @@ impl Arming {
     pub(super) fn next_sequence(&mut self, kind: Kind) -> u64 {
         self.next_sequence += 1;
         match kind {
-            Kind::Timer => self.next_sequence,
+            Kind::Timer | Kind::Request => self.next_sequence,
             Kind::Lifetime => self.next_sequence | LIFETIME,
         }
     }
@@ -124,6 +124,10 @@ pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: Ho
     add_timer(&mut world, entity, Kind::Timer);
 }
 
+pub(super) fn on_insert_request(mut world: DeferredWorld, context: HookContext) {
+    add_timer(&mut world, context.entity, Kind::Request);
+}
+
 pub(super) fn on_insert_lifetime(mut world: DeferredWorld, context: HookContext) {
     add_timer(&mut world, context.entity, Kind::Lifetime);
 }
@@ -150,6 +154,7 @@ fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
     if !world.contains_resource::<TimerQueues>() {
         let name = match kind {
             Kind::Timer => "a `Timer`",
+            Kind::Request => "a request",
             Kind::Lifetime => "a `DespawnAfter`",
         };
         return warn_without_plugin(world, name);
@@ -409,7 +414,8 @@ fn put_in_saved_order(world: &World, queues: &mut TimerQueues, listed: &mut [Pla
         let timer = queue.timers.get(key)?;
         let new = Some(timer).filter(|timer| timer.is(Mark::Unsettled))?;
         let order = new.kind().get(world, new.entity)?.loaded()?.order();
-        let order = (new.kind(), order, queue.timers.sequence(key)?);
+        let is_lifetime = new.kind() == Kind::Lifetime;
+        let order = (is_lifetime, order, queue.timers.sequence(key)?);
         Some((order, clock, key))
     });
     let mut loaded: Vec<_> = loaded.collect();

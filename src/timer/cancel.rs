@@ -14,6 +14,11 @@ use crate::{
     owner::owner_of,
 };
 
+/// Cancels the time-out of a request that is complete or withdrawn.
+pub(super) fn on_discard_request(mut world: DeferredWorld, context: HookContext) {
+    cancel_silently(&mut world, context.entity, Kind::Request);
+}
+
 /// Cancels a lifetime that is about to be replaced or removed.
 pub(super) fn on_discard_lifetime(mut world: DeferredWorld, context: HookContext) {
     cancel_silently(&mut world, context.entity, Kind::Lifetime);

@@ -21,8 +21,8 @@ use crate::clock::{ClockId, PackedClockId, saturating_nanos};
 /// triggered when the operation is done. Observers of a despawned entity still get it, but its
 /// components are gone.
 ///
-/// Timers that the crate itself arms also report their cancellation. For example, a request that is
-/// answered in time cancels its time-out.
+/// Timers that the crate itself arms also report their cancellation, except for lifetimes and the time-outs of
+/// requests.
 ///
 /// # Examples
 ///

@@ -21,8 +21,6 @@ use super::{Keyed, insert_for};
 pub(crate) enum CrateTimer {
     /// Commands that run later.
     Commands,
-    /// The time-out of a request.
-    Request,
     /// The time of a component on the owner. The key is the type name of the component, and also the
     /// key of the timer.
     InsertFor(Keyed),

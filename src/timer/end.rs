@@ -10,9 +10,9 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_reflect::prelude::*;
 
 use super::{
-    CancelReason, CrateTimer, DespawnAfter, Kind, Place, Timer, TimerAction, TimerFired,
-    TimerQueues, WhenDone,
+    CancelReason, DespawnAfter, Kind, Place, Timer, TimerQueues, WhenDone,
     cancel::{cancel, cancel_silently},
+    open_request::time_out,
     queued::{ArmedTimer, Mark},
     queues::is_armed,
     setting::Setting,
@@ -209,6 +209,8 @@ pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: K
     }
     let ended = match kind {
         Kind::Timer => Ended::timer(entity, WhenDone::Keep),
+        // Its `NoAnswer` is on the way.
+        Kind::Request => return,
         Kind::Lifetime => Ended::lifetime(entity),
     };
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
@@ -231,7 +233,7 @@ pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
             };
             // Recorded again: if an observer panics, the next run ends it.
             end_recorded(world, cadence, ended, |world| match ended.kind {
-                Kind::Timer => end_unarmed(world, ended.entity, ended.when_done),
+                Kind::Timer | Kind::Request => end_unarmed(world, ended.entity, ended.when_done),
                 Kind::Lifetime => end_life(world, ended.entity),
             });
         }
@@ -321,7 +323,7 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
         };
         match kind {
             Kind::Timer => _ = cancel(&mut world, entity, reason),
-            Kind::Lifetime => cancel_silently(&mut world, entity, kind),
+            Kind::Request | Kind::Lifetime => cancel_silently(&mut world, entity, kind),
         }
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
@@ -350,7 +352,7 @@ pub(super) fn cancel_without_clock(world: &mut World, entity: Entity, kind: Kind
     }
     match kind {
         Kind::Timer => _ = cancel(&mut world.into(), entity, CancelReason::ClockGone),
-        Kind::Lifetime => cancel_silently(&mut world.into(), entity, kind),
+        Kind::Request | Kind::Lifetime => cancel_silently(&mut world.into(), entity, kind),
     }
     retire(world, entity, kind);
 }
@@ -364,6 +366,7 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
     }
     match kind {
         Kind::Timer => retire_timer(world, entity),
+        Kind::Request => time_out(world, entity),
         Kind::Lifetime => {
             let mut entity = world.entity_mut(entity);
             if entity.contains::<Pauses>() {
@@ -376,30 +379,26 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
     }
 }
 
-/// Takes the timer and the lifetime of an entity out of their queues, without an event.
+/// Takes the timers of an entity, of any kind, out of their queues, without an event.
 #[cfg(feature = "serialize")]
 pub(crate) fn forget_timers(world: &mut World, entity: Entity) {
-    forget_timer(world, entity, Kind::Timer);
-    forget_timer(world, entity, Kind::Lifetime);
+    for kind in Kind::ALL {
+        forget_timer(world, entity, kind);
+    }
 }
 
-/// Takes the timer or the lifetime of an entity out of its queue, without an event.
+/// Takes the timer of this kind on an entity out of its queue, without an event.
 #[cfg(feature = "serialize")]
 pub(crate) fn forget_timer(world: &mut World, entity: Entity, kind: Kind) {
     cancel_silently(&mut world.into(), entity, kind);
 }
 
 fn retire_timer(world: &mut World, entity: Entity) {
-    // Nothing else would complete the request.
-    let is_request = world.get::<CrateTimer>(entity) == Some(&CrateTimer::Request);
     let when_done = when_done(world, entity);
     let ended = Ended::timer(entity, when_done);
     end_recorded(world, Cadence::Frame, ended, |world| {
         end_unarmed(world, entity, when_done);
     });
-    if is_request && world.get_entity(entity).is_ok() {
-        TimerAction::act(world, &TimerFired::new(entity));
-    }
 }
 
 /// Removes the `Timer` of an entity whose owner does not exist, and despawns the entity in the next

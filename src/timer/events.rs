@@ -322,8 +322,8 @@ impl fmt::Debug for TimerFired {
 /// [`entity`](TimerFired::entity) is the timer's, and [`owner`](TimerFired::owner) is the observed
 /// one. An observer of [`TimerFired`] on the owner sees only the owner's own timer.
 ///
-/// The event is not triggered for timers that the crate itself arms: those of delayed commands,
-/// request time-outs and [`insert_for`](crate::DueEntityCommandsExt::insert_for).
+/// The event is not triggered for timers that the crate itself arms: those of delayed commands and of
+/// [`insert_for`](crate::DueEntityCommandsExt::insert_for).
 ///
 /// # Examples
 ///

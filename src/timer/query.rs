@@ -186,7 +186,7 @@ impl ArmedTimers<'_, '_> {
         waiting.min_by_key(|timer| timer.remaining)
     }
 
-    /// Returns the next deadline of a timer or a [`DespawnAfter`] on a clock, as the clock shows it,
+    /// Returns the next deadline of a timer, a [`DespawnAfter`] or a request on a clock, as the clock shows it,
     /// or `None` if none waits on that clock.
     ///
     /// # Errors

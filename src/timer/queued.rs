@@ -55,6 +55,17 @@ pub(super) enum Reaction {
     /// The entity despawns without an event: the end of a
     /// [`DespawnAfter`](super::DespawnAfter).
     EndLife,
+    /// The request of the entity times out without an event: the deadline of an
+    /// [`OpenRequest`](super::OpenRequest).
+    TimeOut,
+}
+
+impl Reaction {
+    /// Returns `true` if a firing triggers no event and writes no message.
+    #[inline]
+    pub(super) fn is_silent(self) -> bool {
+        matches!(self, Self::EndLife | Self::TimeOut)
+    }
 }
 
 /// Something that is true for a timer.
@@ -80,16 +91,20 @@ impl ArmedTimer {
         let options = timer.options();
         let mut armed = Self {
             entity,
-            interval: timer.interval,
+            interval: timer.interval.filter(|_| kind != Kind::Request),
             rare: None,
             count: 0,
-            left: timer.max_firings().unwrap_or(0),
+            left: match kind {
+                Kind::Request => 1,
+                Kind::Timer | Kind::Lifetime => timer.max_firings().unwrap_or(0),
+            },
             burst: 0,
             count_high: 0,
             marks: 0,
             missed_ticks: options.missed_ticks,
             reaction: match kind {
                 Kind::Timer => Reaction::None,
+                Kind::Request => Reaction::TimeOut,
                 Kind::Lifetime => Reaction::EndLife,
             },
         };
@@ -102,6 +117,7 @@ impl ArmedTimer {
     #[inline]
     pub(super) fn kind(&self) -> Kind {
         match self.reaction {
+            Reaction::TimeOut => Kind::Request,
             Reaction::EndLife => Kind::Lifetime,
             Reaction::None | Reaction::Act => Kind::Timer,
         }
@@ -109,9 +125,9 @@ impl ArmedTimer {
 
     pub(super) fn set_acts(&mut self, acts: bool) {
         self.reaction = match self.reaction {
-            Reaction::EndLife => Reaction::EndLife,
             Reaction::None | Reaction::Act if acts => Reaction::Act,
             Reaction::None | Reaction::Act => Reaction::None,
+            silent => silent,
         };
     }
 

@@ -87,8 +87,8 @@ pub(crate) struct ClockQueue {
     pub(crate) timers: TimerQueue<ArmedTimer>,
     /// The timers in the middle of a burst.
     pub(super) bursting: Vec<Key>,
-    /// The number of lifetimes in the queue.
-    pub(super) lifetimes: usize,
+    /// The number of lifetimes and time-outs in the queue.
+    pub(super) silent: usize,
 }
 
 /// Returns the first time at which a queue has something to do.
@@ -160,7 +160,7 @@ impl TimerQueues {
             note_new(journal, &timer);
         }
         let queue = self.queue_for(clock);
-        queue.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
+        queue.silent += usize::from(timer.reaction.is_silent());
         let key = queue.timers.insert_parked_at(sequence, deadline, timer);
         (clock, key)
     }
@@ -217,7 +217,7 @@ impl TimerQueues {
         let (clock, key) = place;
         let queue = self.get_mut(clock)?;
         let mut timer = queue.timers.cancel(key)?;
-        queue.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
+        queue.silent -= usize::from(timer.reaction.is_silent());
         self.deferred.leave(&mut timer);
         Some(timer)
     }
@@ -470,9 +470,9 @@ impl TimerQueues {
 }
 
 impl ClockQueue {
-    /// Returns the number of timers, without lifetimes.
+    /// Returns the number of timers, without lifetimes and time-outs.
     pub(super) fn count(&self) -> usize {
-        self.timers.len() - self.lifetimes
+        self.timers.len() - self.silent
     }
 
     /// Returns the place of a timer among all timers and lifetimes, in the order in which they were armed.

@@ -19,6 +19,7 @@ use super::{
     end::{Ended, end_finished, when_done},
     events::is_observed_at_all,
     fast_forward::fast_forward_asked,
+    open_request::time_out,
     queued::Reaction,
     queues::Reports,
     saving::forget_written,
@@ -39,11 +40,11 @@ const AHEAD: usize = 16;
 /// [`fast_forward`](crate::DueWorldExt::fast_forward) return these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunStats {
-    /// The number of timers and lifetimes armed since the previous run, on all clocks.
+    /// The number of timers, lifetimes and time-outs armed since the previous run, on all clocks.
     ///
     /// Timers that were resumed or rescheduled count, too.
     pub armed: u64,
-    /// The number of firings, and of lifetimes that ended.
+    /// The number of firings, of lifetimes that ended, and of requests that timed out.
     pub fired: u64,
     /// The number of deadlines that passed without a firing.
     pub missed: u64,
@@ -331,7 +332,7 @@ fn write(world: &mut World, fired: &mut Fired) {
         let key = world.get::<Keyed>(entity).map(|key| key.id());
         fired.set_owned(owner, key);
     }
-    if fired.reaction != Reaction::EndLife {
+    if !fired.reaction.is_silent() {
         world.write_message(fired.event);
     }
 }
@@ -360,11 +361,18 @@ fn handle(
         // A component of the game hides its entity from queries.
         write(world, fired);
     }
-    if fired.reaction == Reaction::EndLife {
-        let entity = fired.event.entity();
-        world.try_despawn(entity).ok();
-        world.flush();
-        return Some(entity);
+    let entity = fired.event.entity();
+    match fired.reaction {
+        Reaction::EndLife => {
+            world.try_despawn(entity).ok();
+            world.flush();
+            return Some(entity);
+        }
+        Reaction::TimeOut => {
+            time_out(world, entity);
+            return None;
+        }
+        Reaction::None | Reaction::Act => {}
     }
     #[cfg(feature = "trace")]
     let _span = super::events::span(world, &fired.event).entered();

@@ -197,7 +197,7 @@ impl Firing<'_, '_> {
             if reaction != Reaction::None || event.is_last() {
                 *handled = Some(fired);
             }
-            (reaction != Reaction::EndLife).then_some(event)
+            (!reaction.is_silent()).then_some(event)
         };
         self.messages.write_batch(iter::from_fn(next));
     }
@@ -284,7 +284,10 @@ impl FiringQueue<'_> {
         match next {
             Some(next) if next <= turn.reading.now => self.defer(turn.clock, key, next),
             Some(next) => _ = self.queue.timers.arm(key, next),
-            None => _ = self.queue.timers.cancel(key),
+            None => {
+                self.queue.timers.cancel(key);
+                self.queue.silent -= usize::from(fired.reaction.is_silent());
+            }
         }
         self.stats.count(&fired.event);
         Some(fired)
@@ -306,7 +309,7 @@ impl ClockQueue {
             Some(next) => due.rearm(next),
             None => {
                 drop(due);
-                self.lifetimes -= usize::from(fired.reaction == Reaction::EndLife);
+                self.silent -= usize::from(fired.reaction.is_silent());
             }
         }
         fired

@@ -10,11 +10,12 @@ use super::{
 };
 use crate::{
     message::{
-        Directory, Followers, OpenRequest, Recipient, RefusalReason, Request, Role, Topic,
-        asker_of, refuse, send_urgently,
+        Directory, Followers, Recipient, RefusalReason, Request, Role, Topic, asker_of, refuse,
+        send_urgently,
     },
     owner::OwnedBy,
     report::report,
+    timer::OpenRequest,
 };
 
 /// The message that another process has come, is suspected, or is gone.

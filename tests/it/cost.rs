@@ -530,7 +530,7 @@ fn changing_a_timer_between_two_runs_takes_no_memory() {
 
 /// Messages of two types alternate, and each request gets a reply.
 #[test]
-fn messages_in_a_steady_state_allocate_nothing_and_requests_once() {
+fn messages_and_requests_in_a_steady_state_allocate_nothing() {
     #[derive(Message)]
     struct Hit;
 
@@ -562,15 +562,15 @@ fn messages_in_a_steady_state_allocate_nothing_and_requests_once() {
     };
     (0..10).for_each(|_| sends(&mut app, 100));
     let asked = measure(|| (0..10).for_each(|_| sends(&mut app, 100)));
-    assert!(asked.count_total < 1100, "one for each request: {asked:?}");
+    // The list of what the entity owns grows and shrinks.
+    assert!(asked.count_total < 100, "1,000 requests: {asked:?}");
     (0..10).for_each(|_| sends(&mut app, 0));
     let sent = measure(|| (0..10).for_each(|_| sends(&mut app, 0)));
     assert_eq!(sent.count_total, 0, "{sent:?}");
 }
 
-/// The action that completes a request is a name, not a closure in memory of its own.
 #[test]
-fn a_request_that_times_out_allocates_once() {
+fn a_request_allocates_nothing_of_its_own() {
     #[derive(Message)]
     struct Question;
 
@@ -589,8 +589,8 @@ fn a_request_that_times_out_allocates_once() {
     (0..10).for_each(|_| ask(100));
     let asked = measure(|| ask(100)).count_total;
     assert!(
-        asked < 150,
-        "100 requests allocate {asked} times, with some for the growth of collections"
+        asked < 50,
+        "100 requests allocate {asked} times, for the growth of collections"
     );
 }
 

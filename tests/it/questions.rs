@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::support::*;
 use bevy_app::{App, PreUpdate};
 use bevy_due::{
-    Timer, TimerAction, TimerFired, UpdateContext,
+    Timer, TimerAction, TimerCancelled, TimerFired, UpdateContext,
     message::{
         Delivery, MessageCommandsExt, MessageContext, MessageEntityCommandsExt, MessageStats,
         MessageWorldExt, NoAnswer, ReplyError, ReplyTo, Request,
@@ -254,32 +254,11 @@ fn a_request_without_its_asker_does_not_stay() {
     assert_eq!(told(&mut app, me), []);
 }
 
-#[cfg(feature = "serialize")]
-#[test]
-fn the_time_out_of_a_request_is_an_action_that_can_be_saved() {
-    let (mut app, me, other) = question_app(thinking());
-    let request = ask(&mut app, me, other, 7, 20);
-    let entity = request.entity().expect("it is of this world");
-    let action: &TimerAction = app.world().get(entity).expect("it has an action");
-    let saved = ron::to_string(action).expect("the action should be data");
-    let loaded: TimerAction = ron::from_str(&saved).expect("it was saved");
-    app.world_mut().entity_mut(entity).insert(loaded);
-    advance_ms(&mut app, 20);
-    advance_ms(&mut app, 20);
-    assert_eq!(told(&mut app, me), [(request, None)]);
-}
-
-#[test]
-#[should_panic(expected = "already registered as \"bevy_due: request timed out\"")]
-fn the_name_of_the_time_out_handler_is_taken() {
-    app()
-        .world_mut()
-        .add_timer_handler("bevy_due: request timed out", |_: In<TimerFired>| {});
-}
-
-/// A handler that is a system would not run within itself.
 #[test]
 fn a_request_times_out_while_another_is_timing_out() {
+    #[derive(Component)]
+    struct Outer;
+
     let (mut app, me, other) = question_app(thinking());
     app.insert_resource(FallbackErrorHandler(panic))
         .insert_resource(Time::<Fixed>::from_duration(ms(10)));
@@ -295,7 +274,8 @@ fn a_request_times_out_while_another_is_timing_out() {
     app.world_mut()
         .entity_mut(outer)
         .remove::<OwnedBy>()
-        .observe(move |_: On<Despawn<TimerAction>>, mut commands: Commands| {
+        .insert(Outer)
+        .observe(move |_: On<Despawn<Outer>>, mut commands: Commands| {
             commands
                 .entity(me)
                 .ask(other, Question(2), Timer::after(ms(0)));
@@ -323,19 +303,44 @@ fn a_request_can_be_withdrawn() {
 }
 
 #[test]
-fn a_time_out_that_an_observer_withdraws_is_not_announced_to_the_asker() {
-    #[derive(Resource, Default)]
-    struct Announced(u32);
+fn the_time_out_of_a_request_is_no_timer() {
+    let (mut app, me, other) = question_app(doubling());
+    app.add_observer(|_: On<TimerFired>| panic!("a timer fired"))
+        .add_observer(|_: On<OwnedTimerFired>| panic!("a timer fired"))
+        .add_observer(|_: On<TimerCancelled>| panic!("a timer was cancelled"));
+    let answered = ask(&mut app, me, other, 7, 20);
+    let given_up = ask(&mut app, me, Entity::PLACEHOLDER, 7, 20);
+    for _ in 0..2 {
+        advance_ms(&mut app, 10);
+        let world = app.world();
+        assert!(world.resource::<Messages<TimerFired>>().is_empty());
+        assert!(world.resource::<Messages<TimerCancelled>>().is_empty());
+    }
+    assert_eq!(told(&mut app, me), [(answered, Some(14)), (given_up, None)]);
+}
 
-    let (mut app, asking, asked) = question_app(thinking());
-    app.init_resource::<Announced>()
-        .add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-            commands.entity(fired.entity()).despawn();
-        })
-        .add_observer(|_: On<OwnedTimerFired>, mut announced: ResMut<Announced>| announced.0 += 1);
-    ask(&mut app, asking, asked, 1, 10);
+#[test]
+fn time_outs_and_timers_of_equal_deadlines_go_by_the_order_of_arming() {
+    #[derive(Component, Default)]
+    struct Log(Vec<u32>);
+
+    let (mut app, me, other) = question_app(thinking());
+    let log = |mut me: MessageContext, nth| me.entity.get_mut::<Log>().unwrap().0.push(nth);
+    let heard = MessageComponent::new()
+        .on(move |me: MessageContext, said: &Question| log(me, said.0))
+        .on(move |me: MessageContext, _: &NoAnswer| log(me, 0));
+    app.world_mut()
+        .entity_mut(me)
+        .insert((Log::default(), heard));
+    for nth in [1, 2] {
+        let say = TimerAction::call(move |world: &mut World, _| {
+            world.commands().send(me, Question(nth));
+        });
+        app.world_mut().spawn((Timer::after(ms(10)), say));
+        ask(&mut app, me, other, 7, 10);
+    }
     advance_ms(&mut app, 10);
-    assert_eq!(app.world().resource::<Announced>().0, 0);
+    assert_eq!(app.world().get::<Log>(me).unwrap().0, [1, 0, 2, 0]);
 }
 
 #[test]

@@ -8,9 +8,12 @@ use bevy_platform::collections::HashMap;
 use bevy_platform::collections::HashSet;
 
 use super::{Content, MoveError, RequestName};
-use crate::message::{MovedRequest, OpenRequest, name_of_request, request_with_name};
 #[cfg(feature = "worlds")]
 use crate::{message::Directory, worlds::StableKey};
+use crate::{
+    message::{MovedRequest, name_of_request, request_with_name},
+    timer::OpenRequest,
+};
 
 /// Returns the keys of entities.
 #[cfg(feature = "worlds")]

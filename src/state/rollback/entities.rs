@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     clock::{Clock, ClockId},
-    message::{MovedRequest, OpenRequest},
-    timer::{Timer, TimerQueues},
+    message::MovedRequest,
+    timer::{OpenRequest, Timer, TimerQueues},
 };
 
 /// Spawns the entities that have despawned since the snapshot, unless the map has them. Returns their new
@@ -86,14 +86,25 @@ pub(super) fn rename_clocks(world: &mut World, respawned: &Names, names: &Names)
     if !respawned.iter().any(|(_, latest)| is_clock(latest)) {
         return;
     }
-    for entity in holders::<Timer>(world) {
-        if let Some(timer) = world.get::<Timer>(entity)
-            && let Some(ClockId::Own(clock)) = timer.clock()
-            && names.latest(clock) != clock
-        {
+    let renamed = |timer: &Timer| match timer.clock() {
+        Some(ClockId::Own(clock)) if names.latest(clock) != clock => {
             let mut timer = timer.copy();
             Component::map_entities(&mut timer, &mut &*names);
+            Some(timer)
+        }
+        _ => None,
+    };
+    for entity in holders::<Timer>(world) {
+        if let Some(timer) = world.get(entity).and_then(renamed) {
             world.entity_mut(entity).insert(timer);
+        }
+    }
+    for entity in holders::<OpenRequest>(world) {
+        let until = world
+            .get(entity)
+            .and_then(|OpenRequest(until)| renamed(until));
+        if let Some(until) = until {
+            world.entity_mut(entity).insert(OpenRequest(until));
         }
     }
 }

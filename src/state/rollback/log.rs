@@ -99,7 +99,7 @@ impl Changes {
         for &name in names {
             self.states.forget(name);
             self.names.forget(name);
-            for kind in [Kind::Timer, Kind::Lifetime] {
+            for kind in Kind::ALL {
                 self.timers.forget((name, kind));
             }
         }
@@ -112,7 +112,7 @@ impl Changes {
 }
 
 fn has_timer(timers: &TimerJournal, entity: Entity) -> bool {
-    let mut kinds = [Kind::Timer, Kind::Lifetime].into_iter();
+    let mut kinds = Kind::ALL.into_iter();
     kinds.any(|kind| timers.contains((entity, kind)))
 }
 

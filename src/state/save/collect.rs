@@ -22,7 +22,7 @@ use crate::{
         letter::{LetterData, MailData, mail_of},
         part::{MapEach, Part, PartKind, PartKinds},
     },
-    timer::{self, Capture, DespawnAfter, Keyed, SavedWorld, TimerAction},
+    timer::{self, Capture, DespawnAfter, Keyed, OpenRequest, SavedWorld, TimerAction},
 };
 
 /// Saves all timers of a world and all messages on their way, and returns those that are not data separately.
@@ -221,6 +221,10 @@ impl<'w> Collector<'w> {
                 Part::DespawnAfter(_) => {
                     let lifetime = capture.save(entity, timer::Kind::Lifetime);
                     lifetime.map(|timer| Part::DespawnAfter(DespawnAfter(timer)))
+                }
+                Part::OpenRequest(_) => {
+                    let until = capture.save(entity, timer::Kind::Request);
+                    until.map(|timer| Part::OpenRequest(OpenRequest(timer)))
                 }
                 part if part.list().is_some_and(|list| list.len() < 2) => None,
                 part => Some(part),

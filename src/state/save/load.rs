@@ -189,6 +189,7 @@ fn load_components(
         }
         match kind {
             PartKind::Timer => timer::forget_timer(world, entity, timer::Kind::Timer),
+            PartKind::OpenRequest => timer::forget_timer(world, entity, timer::Kind::Request),
             PartKind::DespawnAfter => timer::forget_timer(world, entity, timer::Kind::Lifetime),
             _ => {}
         }

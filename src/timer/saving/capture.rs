@@ -71,6 +71,8 @@ impl<'w> Capture<'w> {
                 self.armed((entity.id(), kind), component.delay, place)
             }
             _ if self.ended.contains(&(entity.id(), kind)) => Some(TimerState::Finished),
+            // It has timed out, and its `NoAnswer` is on the way.
+            _ if kind == Kind::Request => Some(TimerState::Finished),
             Some(_) => None,
             None => component.loaded().copied(),
         }

@@ -26,7 +26,7 @@ use crate::{
 #[cfg(feature = "serialize")]
 use crate::{
     clock::{ClockTable, write_clocks},
-    timer::{DespawnAfter, Kind, Timer, add_modified_clocks, order_loaded},
+    timer::{DespawnAfter, Kind, OpenRequest, Timer, add_modified_clocks, order_loaded},
 };
 
 /// Writes the states of all timers of a world, so that their components can be serialized.
@@ -38,8 +38,8 @@ pub(crate) fn write_timer_states(world: &mut World) {
     // Clocks that take settings over have changed, so they come first.
     write_clocks(world);
     order_loaded(world);
-    let timers = world
-        .query_filtered::<EntityRef, (Or<(With<Timer>, With<DespawnAfter>)>, Allow<Disabled>)>();
+    type Armed = Or<(With<Timer>, With<OpenRequest>, With<DespawnAfter>)>;
+    let timers = world.query_filtered::<EntityRef, (Armed, Allow<Disabled>)>();
     let Some(mut capture) = Capture::new(world) else {
         return;
     };

@@ -246,7 +246,7 @@ impl Model {
         }
         let owned = self.entities[id].owned.clone();
         for of in [id].into_iter().chain(owned) {
-            for kind in [Kind::Timer, Kind::Lifetime] {
+            for kind in Kind::ALL {
                 self.follow_new_clock(of, kind, id);
             }
             self.move_update_to_default(of, |found| found == Named::Own(id));

@@ -9,7 +9,10 @@ use super::{
     random::{GOLDEN, mix, scale},
     timers::{Kind, State, Timer, done, times},
 };
-use crate::entry::{Id, Named};
+use crate::{
+    entry::{Id, Named},
+    op::Spec,
+};
 
 impl Model {
     /// A timer takes its place among equal deadlines when it is inserted. Its delay counts from then if its
@@ -18,7 +21,7 @@ impl Model {
         self.inserted += 1;
         self.sequence += 1;
         let seat = self.inserted;
-        let spec = self.entities[id].timer.filter(|_| kind == Kind::Timer);
+        let spec = self.spec(id, kind);
         let clock = self.clocks.find(self.clock_of(id, self.chosen(id, kind)));
         let mut timer = Timer {
             entity: id,
@@ -32,7 +35,7 @@ impl Model {
             is_released: false,
             sequence: self.sequence,
             owner: self.owner_of(id),
-            acts: self.entities[id].action.is_some() || self.entities[id].is_request,
+            acts: self.entities[id].action.is_some(),
             interval: 0,
             random: 0,
             is_random: false,
@@ -59,22 +62,38 @@ impl Model {
             timer.is_random = spec.interval > 0 && spec.span > 0;
             timer.random = if timer.is_random { self.draw() } else { 0 };
         }
+        if kind == Kind::Request {
+            (timer.interval, timer.times) = (0, 1);
+        }
         if kind == Kind::Timer {
             self.entities[id].seat = Some(seat);
         }
         self.timers.push(timer);
     }
 
-    /// A timer may choose its clock. A lifetime does not.
+    /// The settings of a timer or a time-out. A lifetime has only its delay.
+    fn spec(&self, id: Id, kind: Kind) -> Option<Spec> {
+        match kind {
+            Kind::Timer => self.entities[id].timer,
+            Kind::Request => self.entities[id].until,
+            Kind::Lifetime => None,
+        }
+    }
+
+    /// A timer or a time-out may choose its clock. A lifetime does not.
     pub(super) fn chosen(&self, id: Id, kind: Kind) -> Option<Named> {
-        self.entities[id].timer_on.filter(|_| kind == Kind::Timer)
+        match kind {
+            Kind::Timer => self.entities[id].timer_on,
+            Kind::Request => self.entities[id].until_on,
+            Kind::Lifetime => None,
+        }
     }
 
     /// The first delay counts from the time on the clock, or from a time that the clock shows. From zero, the
     /// first deadline is a time of the grid that has not passed.
     pub(super) fn first_deadline(&self, id: Id, kind: Kind, clock: Nth, delay: u64) -> (u64, u64) {
         let clock = self.clocks.live(clock);
-        let spec = self.entities[id].timer.filter(|_| kind == Kind::Timer);
+        let spec = self.spec(id, kind);
         let Some((spec, since)) = spec.and_then(|spec| Some((spec, spec.since?))) else {
             return (clock.now.saturating_add(delay), delay);
         };
@@ -95,7 +114,7 @@ impl Model {
     /// The delay has a random part and a part of the slack. Both depend on the number of draws before, and
     /// the random part also on the seed.
     pub(super) fn draw_delay(&mut self, id: Id, kind: Kind) -> u64 {
-        let Some(spec) = self.entities[id].timer.filter(|_| kind == Kind::Timer) else {
+        let Some(spec) = self.spec(id, kind) else {
             return self.entities[id].life.unwrap_or_default();
         };
         let (rules, mut delay) = (self.rules, self.rules.nanos(spec.delay));
@@ -154,7 +173,7 @@ impl Model {
 
     /// A component that arrives before the swap may put new timers on another clock. Their delays start again.
     pub(super) fn start_again(&mut self, id: Id) {
-        for kind in [Kind::Timer, Kind::Lifetime] {
+        for kind in Kind::ALL {
             let Some(at) = self.find_timer(id, kind) else {
                 continue;
             };
@@ -180,11 +199,12 @@ impl Model {
         }
     }
 
-    /// A timer without a clock is cancelled. A lifetime without a clock is removed, and a pause
-    /// without a clock ends.
+    /// A timer without a clock is cancelled, and a request times out. A lifetime without a clock is removed, and
+    /// a pause without a clock ends.
     pub(super) fn lose_clock(&mut self, id: Id, kind: Kind) {
         match kind {
             Kind::Timer => self.cancel(id, CancelReason::ClockGone),
+            Kind::Request => self.cancel_silently(id, kind),
             Kind::Lifetime => self.cancel_life(id),
         }
         self.retire(id, kind);
@@ -198,6 +218,7 @@ impl Model {
         match kind {
             Kind::Lifetime if self.entities[id].pauses.is_some() => self.despawn(id),
             Kind::Lifetime => self.entities[id].life = None,
+            Kind::Request => self.time_out(id),
             Kind::Timer => {
                 let Some(spec) = self.entities[id].timer else {
                     return;
@@ -207,9 +228,6 @@ impl Model {
                     return;
                 }
                 self.drop_timer(id);
-                if self.entities[id].is_request {
-                    self.time_out(id);
-                }
             }
         }
     }

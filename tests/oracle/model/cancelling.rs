@@ -46,7 +46,11 @@ impl Model {
 
     pub(super) fn cancel_life(&mut self, id: Id) {
         self.entities[id].life = None;
-        if let Some(at) = self.find_timer(id, Kind::Lifetime) {
+        self.cancel_silently(id, Kind::Lifetime);
+    }
+
+    pub(super) fn cancel_silently(&mut self, id: Id, kind: Kind) {
+        if let Some(at) = self.find_timer(id, kind) {
             self.timers.remove(at);
         }
     }
@@ -83,7 +87,7 @@ impl Model {
         lives
     }
 
-    /// Cancels the timers of an owner, except for the time-outs of requests.
+    /// Cancels the timers of an owner.
     pub(super) fn cancel_all(&mut self, owner: Id) {
         for id in self.timers_of(owner) {
             if id == owner {
@@ -92,10 +96,10 @@ impl Model {
                 continue;
             }
             let Entity {
-                timer, is_request, ..
+                owner: by, timer, ..
             } = self.entities[id];
             // It may have lost its clock with one of the others.
-            if self.entities[id].owner == Some(owner) && timer.is_some() && !is_request {
+            if by == Some(owner) && timer.is_some() {
                 self.cancel_and_despawn(id, CancelReason::Cancelled);
             }
         }

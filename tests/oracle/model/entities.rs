@@ -37,8 +37,10 @@ pub(super) struct Entity {
     pub(super) follows: Option<Follows>,
     /// The entity that takes it along to another world.
     pub(super) transit: Option<Id>,
-    /// Whether it stands for an open request of its owner.
-    pub(super) is_request: bool,
+    /// The time-out, if it stands for an open request of its owner.
+    pub(super) until: Option<Spec>,
+    /// The clock that the time-out chose.
+    pub(super) until_on: Option<Named>,
 }
 
 impl Model {
@@ -79,6 +81,7 @@ impl Model {
             false => CancelReason::OwnerGone,
         };
         self.cancel(id, reason);
+        self.cancel_silently(id, Kind::Request);
         self.cancel_life(id);
         let lost = self.remove_clock(id, true);
         self.stop_update(id);

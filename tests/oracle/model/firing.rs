@@ -146,9 +146,16 @@ impl Model {
         }
         stats[0] += 1;
         stats[1] += missed;
-        if kind == Kind::Lifetime {
-            self.despawn(id);
-            return Ok(());
+        match kind {
+            Kind::Timer => {}
+            Kind::Request => {
+                self.time_out(id);
+                return Ok(());
+            }
+            Kind::Lifetime => {
+                self.despawn(id);
+                return Ok(());
+            }
         }
         let firing = Firing {
             entity: id,
@@ -171,11 +178,10 @@ impl Model {
             };
             self.ended[usize::from(is_fixed)].push((id, done));
         }
-        let is_request = self.entities[id].is_request;
         if self.rules.is_observed {
             self.log.push(Entry::Fired(firing));
             self.react(Handler::Command)?;
-            if owner != id && !is_request {
+            if owner != id {
                 self.log.push(Entry::Owned(id, owner));
             }
         }
@@ -195,10 +201,6 @@ impl Model {
 
     fn act(&mut self, firing: Firing) -> Flow {
         let Firing { entity, owner, .. } = firing;
-        if self.entities[entity].is_request {
-            self.time_out(entity);
-            return Ok(());
-        }
         match self.entities[entity].action {
             None | Some(Action::Nothing) => {}
             Some(Action::DespawnTimer) => self.despawn(entity),
@@ -243,6 +245,7 @@ impl Model {
         let armed: Vec<_> = armed.collect();
         for &(timer, kind, owner) in &armed {
             match kind {
+                Kind::Request => self.cancel_silently(timer, kind),
                 Kind::Lifetime => self.cancel_life(timer),
                 Kind::Timer if is_despawned && owner == id => {
                     self.cancel(timer, CancelReason::OwnerGone);

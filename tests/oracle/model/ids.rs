@@ -43,7 +43,12 @@ impl Entity {
         for id in ids.chain(modified).chain(lists.into_iter().flatten()) {
             *id = name(*id);
         }
-        for clock in self.on.iter_mut().chain(&mut self.timer_on) {
+        for clock in self
+            .on
+            .iter_mut()
+            .chain(&mut self.timer_on)
+            .chain(&mut self.until_on)
+        {
             clock.rename(&name);
         }
     }

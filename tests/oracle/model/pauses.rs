@@ -70,7 +70,7 @@ impl Model {
     /// in transit, fires in the next run at the earliest.
     pub(super) fn update_pause(&mut self, id: Id) {
         let (is_paused, is_held) = (self.is_paused(id), self.is_in_transit(id));
-        for kind in [Kind::Timer, Kind::Lifetime] {
+        for kind in Kind::ALL {
             let Some(at) = self.find_timer(id, kind) else {
                 continue;
             };

@@ -1,9 +1,9 @@
-//! Requests: an entity that belongs to the asking one, with a timer for the time-out.
+//! Requests: an entity that belongs to the asking one, with a time-out.
 
-use super::{Model, mail::Role};
+use super::{Model, mail::Role, timers::Kind};
 use crate::{
     entry::Id,
-    op::{Done, Slot, Spec, To, Topic},
+    op::{Slot, Spec, To, Topic},
 };
 
 impl Model {
@@ -12,14 +12,16 @@ impl Model {
         let on = spec.on.map(|on| self.named(on));
         let request = self.spawn();
         self.entities[request].owner = Some(asker);
-        self.entities[request].is_request = true;
-        let done = Done::Keeps;
-        self.insert_timer(request, Spec { done, ..spec }, on);
+        (
+            self.entities[request].until,
+            self.entities[request].until_on,
+        ) = (Some(spec), on);
+        self.add_timer(request, Kind::Request);
         self.set_owner(request, asker);
         self.send(to, Topic::Packet0, Role::Request(asker, request));
     }
 
-    /// A request times out when its timer fires, or when the clock of the timer is gone.
+    /// A request times out at its deadline, or when the clock of the time-out is gone.
     pub(super) fn time_out(&mut self, request: Id) {
         match self.entities[request].owner {
             Some(asker) => self.send_reply(asker, request, Topic::NoReply),
@@ -30,7 +32,7 @@ impl Model {
     pub(super) fn withdraw(&mut self, slot: Slot) {
         let Some(asker) = self.at(slot) else { return };
         let mut owned = self.entities[asker].owned.iter().copied();
-        if let Some(request) = owned.find(|&id| self.entities[id].is_request) {
+        if let Some(request) = owned.find(|&id| self.entities[id].until.is_some()) {
             self.despawn(request);
         }
     }

@@ -195,6 +195,6 @@ impl Model {
             || entity.modifies.is_some();
         let lists = [&entity.owned, &entity.paused_by, &entity.modifiers];
         let is_target = lists.into_iter().any(|list| !list.is_empty());
-        has_clock || has_part || is_target || entity.is_request
+        has_clock || has_part || is_target || entity.until.is_some()
     }
 }

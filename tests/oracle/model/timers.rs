@@ -50,7 +50,12 @@ pub(super) struct Timer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Timer,
+    Request,
     Lifetime,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 3] = [Self::Timer, Self::Request, Self::Lifetime];
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -70,9 +75,9 @@ pub(super) enum Done {
 }
 
 impl Timer {
-    /// Of equal deadlines, those of timers come before those of lifetimes.
-    pub(super) fn rank(&self) -> (u64, Kind, u64) {
-        (self.deadline, self.kind, self.sequence)
+    /// Of equal deadlines, those of lifetimes come last.
+    pub(super) fn rank(&self) -> (u64, bool, u64) {
+        (self.deadline, self.kind == Kind::Lifetime, self.sequence)
     }
 
     pub(super) fn is_pending(&self) -> bool {

@@ -1,0 +1,53 @@
+//! The time-out of a request.
+
+use bevy_ecs::{entity::MapEntities, prelude::*};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::prelude::*;
+
+use super::{Timer, arm, cancel};
+
+/// Marks the entity of a request that is open, and holds its time-out.
+///
+/// At the deadline, [`OnTimeOut`] is called. No event is triggered, and no message is written. A timer with an
+/// interval is over at its first deadline.
+#[derive(Component, MapEntities, Clone, Debug, PartialEq, Eq)]
+#[component(immutable, on_insert = arm::on_insert_request, on_discard = cancel::on_discard_request)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(opaque, from_reflect = false),
+    reflect(Component, Clone(Self::detached), Debug, FromReflect, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub(crate) struct OpenRequest(#[entities] pub(crate) Timer);
+
+#[cfg(feature = "bevy_reflect")]
+impl OpenRequest {
+    fn detached(&self) -> Self {
+        Self(self.0.detached())
+    }
+}
+
+#[cfg(feature = "bevy_reflect")]
+impl FromReflect for OpenRequest {
+    fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
+        reflect.try_downcast_ref().map(Self::detached)
+    }
+}
+
+/// Completes the request of an entity that has timed out.
+#[derive(Resource, Clone, Copy)]
+pub(crate) struct OnTimeOut(pub(crate) fn(&mut World, Entity));
+
+/// Completes a request whose deadline is reached, or whose clock is gone.
+pub(super) fn time_out(world: &mut World, request: Entity) {
+    if let Some(&OnTimeOut(complete)) = world.get_resource() {
+        complete(world, request);
+        world.flush();
+    }
+}

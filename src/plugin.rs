@@ -21,10 +21,11 @@ use crate::{
     pause::PausedBy,
     rollback::forget_dropped_snapshots,
     timer::{
-        FireParams, KeyTable, OnTimeOut, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown,
-        TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerQueues, add_modified_clocks,
-        add_timer, check_component, check_handler, limit_backlog, move_timers_to_clock, on_pause,
-        on_remove_clock, on_resume, run_timers, show_statuses, start_on_clock, take_key,
+        FireParams, KeyTable, OnTimeOut, OpenRequest, OwnedTimerCancelled, OwnedTimerFired,
+        RunDepth, Shown, TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerQueues,
+        add_modified_clocks, add_timer, check_component, check_handler, limit_backlog,
+        move_timers_to_clock, on_pause, on_remove_clock, on_resume, run_timers, show_statuses,
+        start_on_clock, take_key,
     },
     update::{
         UpdateRosters, UpdateState, begin_updates, enroll, move_updates_to_clock, run_updates,
@@ -282,6 +283,8 @@ impl Plugin for DuePlugin {
 
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
+        // When a request is complete, its time-out leaves the queue first, so it need not follow its owner.
+        world.register_component::<OpenRequest>();
         // An entity that despawns takes these along, in the order in which they were registered.
         world.register_component::<PausedBy>();
         world.register_component::<Owned>();

@@ -209,7 +209,7 @@ impl SpeedModifier {
 /// The entities with a [`SpeedModifier`] of this clock, as a slice.
 #[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
 #[relationship_target(relationship = SpeedModifier, linked_spawn)]
-#[component(on_insert = on_insert_modifiers)]
+#[component(storage = "SparseSet", on_insert = on_insert_modifiers)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),

@@ -169,7 +169,7 @@ impl Relationship for OwnedBy {
 /// An entity is added and removed in *O*(1), amortized.
 #[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
 #[relationship_target(relationship = OwnedBy, linked_spawn)]
-#[component(on_insert = follow_list)]
+#[component(storage = "SparseSet", on_insert = follow_list)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),

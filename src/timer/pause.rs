@@ -146,7 +146,7 @@ pub struct Pauses(pub Entity);
 
 /// The [pauses](Pauses) of this entity. The entity is paused while it has this component.
 #[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
-#[component(on_insert = remove_if_empty)]
+#[component(storage = "SparseSet", on_insert = remove_if_empty)]
 #[relationship_target(relationship = Pauses, linked_spawn)]
 #[cfg_attr(
     feature = "bevy_reflect",

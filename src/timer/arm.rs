@@ -10,7 +10,7 @@ use core::mem;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    Kind, Timer, TimerQueues, TimerState,
+    Kind, Timer, TimerAction, TimerQueues, TimerState,
     end::{cancel_without_clock, end_in_next_run},
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
@@ -23,6 +23,7 @@ use crate::{
         ClockError, ClockId, ClockKey, ClockTable, DueClock, Reading, add_missing_clock, warn,
     },
     missing_plugin::warn_without_plugin,
+    owner::OwnedBy,
     queue::NEVER,
     recent_peak::RecentPeak,
 };
@@ -138,7 +139,7 @@ pub(super) fn on_insert_lifetime(mut world: DeferredWorld, context: HookContext)
 /// data there.
 #[inline(always)]
 pub(crate) fn add_timer(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
-    if add_plain(world, entity, kind).is_none() {
+    if add_plain(world, entity, kind).is_none() && add_owned(world, entity, kind).is_none() {
         add_any(world, entity, kind);
     }
 }
@@ -170,18 +171,53 @@ fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()
     let (components, resources) = (world.components(), world.resource_entities());
     let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
     let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
-    let [mut queues, table, entity_mut] = world.get_entity_mut([queues, table, entity]).ok()?;
-    let timer = kind.on(entity_mut.as_readonly())?;
+    let [mut queues, table, entity] = world.get_entity_mut([queues, table, entity]).ok()?;
     let queues = queues.get_mut::<TimerQueues>()?.into_inner();
-    let modified = queues.arming.modifiers.note(entity_mut.archetype());
-    if modified != Modified::Nothing || !timer.is_plain() {
+    let modified = queues.arming.modifiers.note(entity.archetype());
+    if modified != Modified::Nothing {
         return None;
     }
+    add_to_game_clock(queues, table.get()?, entity.as_readonly(), kind, |_| ())
+}
+
+/// Adds a plain timer on an entity whose owner has no modifiers. Returns `None` for any other timer.
+fn add_owned(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
+    let &OwnedBy(owner) = world.get(entity)?;
+    let (components, resources) = (world.components(), world.resource_entities());
+    let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
+    let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
+    let entities = [queues, table, entity, owner];
+    let [mut queues, table, entity, owner] = world.get_entity_mut(entities).ok()?;
+    let queues = queues.get_mut::<TimerQueues>()?.into_inner();
+    let modifiers = &mut queues.arming.modifiers;
+    if modifiers.note(entity.archetype()) != Modified::OwnerOrAction
+        || modifiers.note(owner.archetype()) != Modified::Nothing
+    {
+        return None;
+    }
+    let (table, entity) = (table.get()?, entity.as_readonly());
+    add_to_game_clock(queues, table, entity, kind, |armed| {
+        armed.set(Mark::Owned, true);
+        armed.set_acts(entity.contains::<TimerAction>());
+    })
+}
+
+/// Adds a plain timer to the clock of the game. Returns `None` for any other timer.
+#[inline(always)]
+fn add_to_game_clock(
+    queues: &mut TimerQueues,
+    table: &ClockTable,
+    entity: EntityRef,
+    kind: Kind,
+    set: impl FnOnce(&mut ArmedTimer),
+) -> Option<()> {
+    let timer = kind.on(entity).filter(|timer| timer.is_plain())?;
     let (clock, _) = ClockTable::GAME;
-    let now = table.get::<ClockTable>()?.game_time();
-    let mut armed = ArmedTimer::new(entity, kind, timer);
+    let mut armed = ArmedTimer::new(entity.id(), kind, timer);
     armed.set(Mark::Unsettled, true);
-    let place = queues.add(clock, now.saturating_add(timer.delay), armed);
+    set(&mut armed);
+    let deadline = table.game_time().saturating_add(timer.delay);
+    let place = queues.add(clock, deadline, armed);
     timer.seat.move_to(Some(place));
     Some(())
 }
@@ -292,7 +328,7 @@ pub(crate) fn swap(world: &mut World) {
 }
 
 impl TimerQueues {
-    /// Arms the plain timers on the list, on entities without modifiers, and takes them off it. Most timers
+    /// Arms the plain timers on the list whose entities and owners have no modifiers, and takes them off it. Most timers
     /// are like that: this looks at each of them once. Returns their number.
     fn arm_plain(&mut self, world: &World, listed: &mut Vec<Place>) -> u64 {
         let (game, _) = ClockTable::GAME;
@@ -314,9 +350,7 @@ impl TimerQueues {
             let is_armed = queue.timers.release_if(place.1, |timer| {
                 let is_plain = timer.is(Mark::Unsettled)
                     && timer.rare().is_none()
-                    && world.get_entity(timer.entity).is_ok_and(|entity| {
-                        modifiers.note(entity.archetype()) == Modified::Nothing
-                    });
+                    && modifiers.has_default(world, timer.entity);
                 if is_plain {
                     timer.set(Mark::Unsettled, false);
                     timer.set(Mark::Listed, false);

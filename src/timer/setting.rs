@@ -157,6 +157,23 @@ impl Modifiers {
         }
     }
 
+    /// Returns `true` if no component puts the timers of an entity on another clock or halts them.
+    #[inline]
+    pub(super) fn has_default(&mut self, world: &World, entity: Entity) -> bool {
+        let Ok(entity) = world.get_entity(entity) else {
+            return false;
+        };
+        match self.note(entity.archetype()) {
+            Modified::Nothing => true,
+            Modified::OwnerOrAction => {
+                let owner = entity.get().map(|&OwnedBy(owner)| world.get_entity(owner));
+                let owner = owner.and_then(Result::ok);
+                owner.is_some_and(|owner| self.note(owner.archetype()) == Modified::Nothing)
+            }
+            Modified::ClockOrHalt => false,
+        }
+    }
+
     #[cold]
     fn note_new(&mut self, archetype: &Archetype) -> Modified {
         let modified = self.of(archetype);

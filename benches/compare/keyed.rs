@@ -85,12 +85,14 @@ fn changes(frame: u64) -> impl Iterator<Item = (Change, usize, usize, Duration)>
     })
 }
 
-/// The effects at the start: two of four on each unit.
-fn first_effects() -> impl Iterator<Item = (usize, usize, Duration)> {
+/// The effects at the start: two of four on each unit, with one to ten ticks left. So effects end from the
+/// first second on.
+fn first_effects() -> impl Iterator<Item = (usize, usize, Duration, u32)> {
     (0..UNITS).flat_map(|unit| {
         [0, 2].map(|effect| {
             let random = random((unit * 4 + effect) as u64);
-            (unit, effect + random as usize % 2, interval(random))
+            let ticks = 1 + (random >> 20) as u32 % TICKS;
+            (unit, effect + random as usize % 2, interval(random), ticks)
         })
     })
 }
@@ -107,8 +109,7 @@ fn spawn_units<B: Bundle>(app: &mut App, unit: impl Fn() -> B) {
 
 /// This crate's keyed timers.
 fn keyed() -> App {
-    fn change<K: TimerKey>(mut unit: EntityCommands, key: K, change: Change, interval: Duration) {
-        let timer = Timer::every(interval).times(TICKS);
+    fn change<K: TimerKey>(mut unit: EntityCommands, key: K, change: Change, timer: Timer) {
         match change {
             Change::Set => unit.set_timer(key, timer),
             Change::Refresh => unit.refresh_timer(key, timer),
@@ -116,28 +117,30 @@ fn keyed() -> App {
         };
     }
 
-    fn change_nth(unit: EntityCommands, effect: usize, what: Change, interval: Duration) {
+    fn change_nth(unit: EntityCommands, effect: usize, what: Change, timer: Timer) {
         match effect {
-            0 => change(unit, Poison, what, interval),
-            1 => change(unit, Slow, what, interval),
-            2 => change(unit, Haste, what, interval),
-            _ => change(unit, Shield, what, interval),
+            0 => change(unit, Poison, what, timer),
+            1 => change(unit, Slow, what, timer),
+            2 => change(unit, Haste, what, timer),
+            _ => change(unit, Shield, what, timer),
         }
     }
 
     let mut app = due_app();
     spawn_units(&mut app, || ());
     app.add_systems(Startup, |units: Res<Units>, mut commands: Commands| {
-        for (unit, effect, interval) in first_effects() {
+        for (unit, effect, interval, ticks) in first_effects() {
             let unit = commands.entity(units.0[unit]);
-            change_nth(unit, effect, Change::Set, interval);
+            let timer = Timer::every(interval).times(ticks);
+            change_nth(unit, effect, Change::Set, timer);
         }
     });
     app.add_systems(
         Update,
         |mut frame: Local<u64>, units: Res<Units>, mut commands: Commands| {
             for (what, unit, effect, interval) in changes(*frame) {
-                change_nth(commands.entity(units.0[unit]), effect, what, interval);
+                let timer = Timer::every(interval).times(TICKS);
+                change_nth(commands.entity(units.0[unit]), effect, what, timer);
             }
             *frame += 1;
         },
@@ -150,16 +153,22 @@ fn keyed() -> App {
 struct Effect {
     nth: usize,
     timer: bevy_time::Timer,
+    ticks: u32,
     left: u32,
 }
 
 impl Effect {
-    fn new(nth: usize, interval: Duration) -> Self {
+    fn new(nth: usize, interval: Duration, ticks: u32) -> Self {
         Self {
             nth,
             timer: bevy_time::Timer::new(interval, TimerMode::Repeating),
-            left: TICKS,
+            ticks,
+            left: ticks,
         }
+    }
+
+    fn refresh(&mut self) {
+        self.left = self.ticks;
     }
 
     /// Returns `true` if this was the last tick.
@@ -181,11 +190,11 @@ fn in_component() -> App {
     app.add_systems(
         Startup,
         |units: Res<Units>, mut effects: Query<&mut Effects>| {
-            for (unit, nth, interval) in first_effects() {
+            for (unit, nth, interval, ticks) in first_effects() {
                 let Ok(mut effects) = effects.get_mut(units.0[unit]) else {
                     continue;
                 };
-                effects.0[nth] = Some(Effect::new(nth, interval));
+                effects.0[nth] = Some(Effect::new(nth, interval, ticks));
             }
         },
     );
@@ -208,8 +217,8 @@ fn in_component() -> App {
             };
             match (what, &mut effects.0[nth]) {
                 (Change::Cancel, effect) => *effect = None,
-                (Change::Refresh, Some(effect)) => effect.left = TICKS,
-                (_, effect) => *effect = Some(Effect::new(nth, interval)),
+                (Change::Refresh, Some(effect)) => effect.refresh(),
+                (_, effect) => *effect = Some(Effect::new(nth, interval, TICKS)),
             }
         }
         *frame += 1;
@@ -223,8 +232,8 @@ fn children() -> App {
     let mut app = app();
     spawn_units(&mut app, || ());
     app.add_systems(Startup, |units: Res<Units>, mut commands: Commands| {
-        for (unit, nth, interval) in first_effects() {
-            commands.spawn((Effect::new(nth, interval), ChildOf(units.0[unit])));
+        for (unit, nth, interval, ticks) in first_effects() {
+            commands.spawn((Effect::new(nth, interval, ticks), ChildOf(units.0[unit])));
         }
     });
     let tick =
@@ -248,16 +257,18 @@ fn children() -> App {
             match (what, effect) {
                 (Change::Refresh, Some(effect)) => {
                     if let Ok(mut effect) = effects.get_mut(effect) {
-                        effect.left = TICKS;
+                        effect.refresh();
                     }
                 }
                 (Change::Cancel, Some(effect)) => commands.entity(effect).despawn(),
                 (Change::Cancel, None) => {}
                 (Change::Set, Some(effect)) => {
-                    commands.entity(effect).insert(Effect::new(nth, interval));
+                    let new = Effect::new(nth, interval, TICKS);
+                    commands.entity(effect).insert(new);
                 }
                 (_, None) => {
-                    commands.spawn((Effect::new(nth, interval), ChildOf(unit)));
+                    let new = Effect::new(nth, interval, TICKS);
+                    commands.spawn((new, ChildOf(unit)));
                 }
             }
         }

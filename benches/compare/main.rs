@@ -28,7 +28,7 @@
 //! | `app_despawn_shuffled` | despawns the same entities in random order, and runs a frame. The next turn reuses their slots in that order | one despawn |
 //! | `app_bullets` | spawns n bullets a second, which live two seconds | one frame |
 //! | `app_buffs` | ticks a periodic effect on each unit, every 0.25 to 5 s, and changes a component | one frame |
-//! | `app_keyed` | sets, refreshes and cancels one of four keyed timers on 1 % of the units each | one frame |
+//! | `app_keyed` | sets, refreshes and cancels one of four keyed timers on 1 % of the units each, while others end | one frame |
 //! | `app_clocks` | runs frames with a clock and a timer on each entity, none due | one frame |
 //! | `app_unit_clocks` | ticks five effects on each unit, every one to six seconds, with a clock on each unit, against the same without and against ticking | one frame |
 //! | `app_requests` | answers one in a hundred of n open requests with time-outs, and makes it again | one frame |

@@ -1,14 +1,18 @@
-//! Measures what slack and a budget do to the frames of a thousand AIs.
+//! Measures how evenly the frames of ten seconds are loaded.
 //!
 //! ```text
 //! cargo bench -p bevy_due_benches --bench spread -- [--chart FILE]
 //! ```
 //!
-//! The AIs are spawned together. Each thinks every second, for 20 µs. Prints CSV:
-//! `load,firings,mean_us,median_us,worst_us,late_ms`, with the time of all frames of ten seconds and the
-//! longest lateness. `--chart FILE` draws the frames of the last two seconds.
+//! A thousand AIs are spawned together. Each thinks every second, for 20 µs: with slack, with a budget and
+//! without. `effects` has half a million effects that tick, end and are renewed.
+//!
+//! Prints CSV: `load,firings,mean_us,median_us,worst_us,late_ms`, with the time of all frames and the
+//! longest lateness. `--chart FILE` draws the frames of the AIs in the last two seconds.
 
 #![allow(missing_docs, reason = "a program")]
+
+mod effects;
 
 use core::{error::Error, hint, time::Duration};
 use std::{env, path::Path, time::Instant};
@@ -71,6 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("load,firings,mean_us,median_us,worst_us,late_ms");
     loads.iter().for_each(Load::print);
+    effects::measure();
     match chart {
         Some(path) => draw(path.as_ref(), &loads),
         None => Ok(()),
@@ -106,20 +111,21 @@ impl Load {
 
     fn print(&self) {
         let thoughts = self.app.world().resource::<Thoughts>();
-        let mut frames = self.frames.clone();
-        frames.sort_unstable();
-        let mean = frames.iter().sum::<Duration>() / frames.len() as u32;
-        let (median, worst) = (frames[frames.len() / 2], frames[frames.len() - 1]);
-        let [mean, median, worst] = [mean, median, worst].map(|time| time.as_micros());
-        let late = thoughts.latest.as_millis();
-        println!(
-            "{},{},{mean},{median},{worst},{late}",
-            self.name, thoughts.number
-        );
+        print_line(self.name, thoughts.number, &self.frames, thoughts.latest);
         // Each thinks once per second, and the last second may not be over.
         let fewest = AIS * (SECONDS as usize - 1);
         assert!(thoughts.number >= fewest, "{}: some AIs starve", self.name);
     }
+}
+
+fn print_line(load: &str, firings: usize, frames: &[Duration], latest: Duration) {
+    let mut frames = frames.to_vec();
+    frames.sort_unstable();
+    let mean = frames.iter().sum::<Duration>() / frames.len() as u32;
+    let (median, worst) = (frames[frames.len() / 2], frames[frames.len() - 1]);
+    let [mean, median, worst] = [mean, median, worst].map(|time| time.as_micros());
+    let late = latest.as_millis();
+    println!("{load},{firings},{mean},{median},{worst},{late}");
 }
 
 fn think(fired: On<TimerFired>, mut thoughts: ResMut<Thoughts>) {

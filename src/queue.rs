@@ -44,6 +44,7 @@ use heap::Entry;
 pub(crate) use near::First;
 use near::Near;
 pub use slots::Key;
+pub(crate) use slots::prefetch;
 use slots::{Place, Slots};
 use wheel::{Shape, Wheel};
 
@@ -345,6 +346,15 @@ impl<T> TimerQueue<T> {
         }
         // The timer keeps its place until `Due` removes or re-arms it.
         Some(Due::new(self, first))
+    }
+
+    /// Returns the value of the earliest near timer, and prefetches the timers that move when it is re-armed. So the
+    /// cache misses of several queues overlap.
+    #[inline]
+    pub(crate) fn prefetch_first(&self) -> Option<&T> {
+        self.near.heap.prefetch(&self.slots);
+        let first = self.near.first(&self.slots);
+        (first.deadline != NEVER).then(|| self.slots.at(first.index).timer())
     }
 
     /// Pops a timer again that was just [put back](Due::put_back).

@@ -6,47 +6,63 @@ use super::{
     row::{Age, BUILT_IN, ClockKey, Order, built_in_id},
     table::{ClockTable, Scope},
 };
-use crate::queue::NEVER;
+use crate::queue::{NEVER, prefetch};
 
 /// When something is due on each clock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wakes {
-    /// By key.
-    wakes: Vec<Wake>,
-    /// No wake under a built-in clock is earlier than this.
-    soonest: [u64; BUILT_IN.len()],
+    /// By the built-in clock at the end of the chain of parents.
+    under: [WakesUnder; BUILT_IN.len()],
+}
+
+/// When something is due on the clocks under a built-in clock, in the time of that clock. Too early is harmless.
+#[derive(Clone, Debug, Default)]
+struct WakesUnder {
+    /// By key. A clock that is elsewhere never wakes.
+    times: Vec<u64>,
+    /// No time is earlier than this.
+    soonest: u64,
 }
 
 /// A clock on which something may be due, in the order in which the clocks of a run go.
 pub(crate) type DueClock = (Order, Age, ClockKey);
 
-/// The time on the built-in clock at the end of the chain of parents at which something is due on a
-/// clock. Too early is harmless.
-#[derive(Clone, Copy, Debug)]
-struct Wake {
-    time: u64,
-    root: ClockKey,
-}
-
 impl Wakes {
-    fn set(&mut self, key: ClockKey, wake: Wake) {
+    fn set(&mut self, key: ClockKey, root: ClockKey, time: u64) {
         let index = key as usize;
-        if self.wakes.len() <= index {
-            let never = Wake {
-                time: NEVER,
-                root: 0,
-            };
-            self.wakes.resize(index + 1, never);
+        for (under, wakes) in (0..).zip(&mut self.under) {
+            if under == root {
+                if wakes.times.len() <= index {
+                    wakes.times.resize(index + 1, NEVER);
+                }
+                wakes.soonest = time.min(wakes.soonest);
+            }
+            if let Some(place) = wakes.times.get_mut(index) {
+                *place = if under == root { time } else { NEVER };
+            }
         }
-        self.wakes[index] = wake;
-        let soonest = &mut self.soonest[wake.root as usize];
-        *soonest = wake.time.min(*soonest);
     }
 
     pub(super) fn clear(&mut self, key: ClockKey) {
-        if let Some(wake) = self.wakes.get_mut(key as usize) {
-            wake.time = NEVER;
+        for wakes in &mut self.under {
+            if let Some(time) = wakes.times.get_mut(key as usize) {
+                *time = NEVER;
+            }
         }
+    }
+}
+
+impl WakesUnder {
+    /// Finds the clocks that wake at or before `until`.
+    fn search(&mut self, until: u64, mut found: impl FnMut(ClockKey)) {
+        let mut soonest = NEVER;
+        for (key, &time) in (0..).zip(&self.times) {
+            soonest = soonest.min(time);
+            if time <= until {
+                found(key);
+            }
+        }
+        self.soonest = soonest;
     }
 }
 
@@ -81,7 +97,7 @@ impl ClockTable {
             let root = row.root;
             // A wake of zero would be no later than the time of a clock that is not in the search.
             let time = self.time_on(key, root).map_or(NEVER, |time| time.max(1));
-            self.wakes.set(key, Wake { time, root });
+            self.wakes.set(key, root, time);
         }
     }
 
@@ -105,7 +121,7 @@ impl ClockTable {
         let mut roots = cadence.roots().iter();
         roots.any(|&root| {
             let now = self.rows.get(root).map_or(0, |row| row.time.now);
-            self.wakes.soonest[root as usize] <= now
+            self.wakes.under[root as usize].soonest <= now
         })
     }
 
@@ -116,11 +132,19 @@ impl ClockTable {
         match scope {
             Scope::Of(_) if !self.may_be_due(scope) => {}
             Scope::Of(cadence) => {
-                let mut until = [0; BUILT_IN.len()];
                 for &root in cadence.roots() {
-                    until[root as usize] = self.rows.get(root).map_or(0, |row| row.time.now);
+                    let now = self.rows.get(root).map_or(0, |row| row.time.now);
+                    let wakes = &mut self.wakes.under[root as usize];
+                    wakes.search(now, |key| due.push((0, 0, key)));
                 }
-                self.search(until, due);
+                // The cache misses of a loop of its own overlap.
+                due.retain_mut(|(order, age, key)| match self.rows.get(*key) {
+                    Some(row) => {
+                        (*order, *age) = (row.order, row.age);
+                        true
+                    }
+                    None => false,
+                });
             }
             Scope::Under(root) => {
                 let clocks = self.rows.descendants(root).into_iter().chain([root]);
@@ -134,19 +158,13 @@ impl ClockTable {
         due.sort_unstable();
     }
 
-    /// Finds the clocks whose wakes are not later than these times on the built-in clocks.
-    fn search(&mut self, until: [u64; BUILT_IN.len()], due: &mut Vec<DueClock>) {
-        let mut soonest = [NEVER; BUILT_IN.len()];
-        for (key, &Wake { time, root }) in (0..).zip(&self.wakes.wakes) {
-            let root = root as usize;
-            soonest[root] = soonest[root].min(time);
-            if time <= until[root]
-                && let Some(row) = self.rows.get(key)
-            {
-                due.push((row.order, row.age, key));
+    /// Prefetches the rows of clocks, so that their cache misses overlap.
+    pub(crate) fn prefetch(&self, clocks: &[DueClock]) {
+        for &(.., key) in clocks {
+            if let Some(row) = self.rows.get(key) {
+                prefetch((row.time.now, row.past.now, row.look, row.entity, row.driver));
             }
         }
-        self.wakes.soonest = soonest;
     }
 
     /// Returns the first clock under `root` on which something will be due, and the time on `root`
@@ -165,8 +183,8 @@ impl ClockTable {
     /// It is too early if a deadline was set too early.
     #[cfg(feature = "worlds")]
     pub(crate) fn next_due_on_bevy(&self, root: ClockKey) -> Option<u64> {
-        let wakes = self.wakes.wakes.iter().filter(|wake| wake.root == root);
-        let first = wakes.map(|wake| wake.time).min();
+        let wakes = self.wakes.under.get(root as usize)?;
+        let first = wakes.times.iter().copied().min();
         let row = self.rows.get(root)?;
         row.parent_time(first.filter(|&first| first != NEVER)?)
     }

@@ -30,11 +30,24 @@ use crate::report::report;
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReadClocks;
 
+/// The components of the clocks on entities.
+pub(crate) type ClockComponents<'w, 's> =
+    Query<'w, 's, (Entity, Ref<'static, Clock>, Has<Disabled>)>;
+
+/// Returns `true` if the component of a clock on an entity may have been written since the query last ran.
+pub(crate) fn is_any_written(clocks: &ClockComponents) -> bool {
+    // A group in which nothing was written costs one look.
+    clocks.contiguous_iter().map_or(true, |mut groups| {
+        groups.any(|(_, clocks, _)| {
+            let (_, ticks) = ContiguousRef::split(clocks);
+            ticks.summary_tick_is_changed() != Some(false)
+        })
+    })
+}
+
 /// Finds the clocks whose components were written.
-pub(crate) type EditedClocks = SystemState<(
-    Query<'static, 'static, (Entity, Ref<'static, Clock>, Has<Disabled>)>,
-    Res<'static, ClockTable>,
-)>;
+pub(crate) type EditedClocks =
+    SystemState<(ClockComponents<'static, 'static>, Res<'static, ClockTable>)>;
 
 /// Reads the clocks of a cadence.
 pub(crate) fn read_clocks(

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::slots::{Place, Slots};
+use super::slots::{Place, Slots, prefetch};
 
 /// The deadline of a timer. The slots break ties between equal deadlines.
 #[derive(Clone, Copy)]
@@ -53,6 +53,14 @@ impl Heap {
     pub(super) fn push<T>(&mut self, slots: &mut Slots<T>, entry: Entry) {
         self.entries.push(entry);
         self.sift_up(slots, self.entries.len() - 1, entry);
+    }
+
+    /// Prefetches the slots of the first entry and of its children.
+    #[inline]
+    pub(super) fn prefetch<T>(&self, slots: &Slots<T>) {
+        for entry in self.entries.iter().take(1 + ARITY) {
+            prefetch(slots.at(entry.index).sequence);
+        }
     }
 
     /// Replaces the first entry with `entry`.

@@ -404,7 +404,7 @@ impl<T> IndexMut<u32> for Pages<T> {
 ///
 /// Without `unsafe` there is no prefetch instruction.
 #[inline]
-pub(super) fn prefetch<T>(read: T) {
+pub(crate) fn prefetch<T>(read: T) {
     black_box(read);
 }
 

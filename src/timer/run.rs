@@ -26,13 +26,13 @@ use super::{
     turn::{FireParams, Fired, Turn},
 };
 use crate::{
-    clock::{Cadence, ClockKey, ClockTable, DueClock, Scope},
+    clock::{Cadence, ClockKey, ClockTable, DueClock, Scope, built_in_id},
     owner::OwnedBy,
     queue::Key,
 };
 
 /// The number of clocks that share what they fetch of the world.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 16;
 
 /// The statistics of one run.
 ///
@@ -169,6 +169,13 @@ impl Run {
         let mut ended = SmallVec::<[(ClockKey, Option<u64>); AHEAD]>::new();
         // As long as no handler runs, several clocks share what they fetch of the world.
         let mut ahead = 1;
+        // A handler may write the component of a clock.
+        let mut is_written = match due.last() {
+            Some(&(.., clock)) if built_in_id(clock).is_none() => {
+                params.get_mut(world)?.is_any_clock_written()
+            }
+            _ => true,
+        };
         let mut lifetime = None;
         while !due.is_empty() {
             match turns.last_mut() {
@@ -181,8 +188,8 @@ impl Run {
                 _ => {
                     let begun = turns.pop().flatten();
                     turns.clear();
-                    let next = due.iter().take(ahead).rev();
-                    turns.extend(Turn::read(world, next, self.scope));
+                    let next = &due[..ahead.min(due.len())];
+                    turns.extend(Turn::read(world, next, self.scope, is_written));
                     if let (Some(begun), Some(Some(turn))) = (begun, turns.last_mut()) {
                         turn.go_on(&begun);
                     }
@@ -190,6 +197,9 @@ impl Run {
             }
             let mut handled = None;
             let mut firing = params.get_mut(world)?;
+            if turns.len() > 1 {
+                firing.prefetch(&turns);
+            }
             firing.queues.complete(lifetime.take());
             while let (Some(turn), Some(clock)) = (turns.last(), due.first()) {
                 if let Some(turn) = turn {
@@ -208,6 +218,7 @@ impl Run {
             }
             ahead = AHEAD.min(2 * ahead);
             if let Some(fired) = &mut handled {
+                is_written = true;
                 lifetime = handle(world, fired, self.cadence, false);
                 if has_observers(world) {
                     world.resource_mut::<TimerQueues>().complete(lifetime);
@@ -229,7 +240,7 @@ impl Run {
     fn fire_observed(self, world: &mut World, due: &[DueClock], mut begun: Option<Turn>) {
         let mut lifetime = None;
         for clock in due {
-            let read = |world: &World| Turn::read(world, [clock].into_iter(), self.scope).next()?;
+            let read = |world: &World| Turn::read_one(world, clock, self.scope);
             let mut turn = begun.take().or_else(|| read(world));
             while let Some(current) = &turn {
                 if !current.is_current() {
@@ -271,8 +282,8 @@ impl Run {
             };
             let table = world.resource::<ClockTable>();
             let age = table.age_in(clock, self.scope);
-            let due = age.map(|age| (0, age, clock));
-            let Some(turn) = Turn::read(world, due.iter(), self.scope).next().flatten() else {
+            let turn = age.and_then(|age| Turn::read_one(world, &(0, age, clock), self.scope));
+            let Some(turn) = turn else {
                 last = Some(rank);
                 continue;
             };

@@ -1,6 +1,6 @@
 //! The turn of a clock: its due timers fire, one after the other, until one of them has to be handled.
 
-use core::iter;
+use core::{iter, slice};
 
 use bevy_ecs::{
     entity_disabling::Disabled,
@@ -18,16 +18,16 @@ use super::{
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
     queues::{ClockQueue, Reports, index},
-    run::Run,
+    run::{AHEAD, Run},
     undo::TimerJournal,
 };
 use crate::{
     clock::{
-        Age, Changes, Clock, ClockKey, ClockTable, DueClock, PackedClockId, Reading, Scope,
-        is_game_stopped, read_running,
+        Age, Changes, Clock, ClockComponents, ClockKey, ClockTable, DueClock, PackedClockId,
+        Reading, Scope, is_any_written, is_game_stopped, read_running,
     },
     owner::OwnedBy,
-    queue::{First, Key},
+    queue::{First, Key, prefetch},
 };
 
 pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
@@ -37,6 +37,7 @@ pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 pub(crate) struct Firing<'w, 's> {
     pub(super) queues: ResMut<'w, TimerQueues>,
     entities: Entities<'w, 's>,
+    clocks: ClockComponents<'w, 's>,
     messages: ResMut<'w, Messages<TimerFired>>,
 }
 
@@ -61,28 +62,41 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Reads the times on clocks. A clock that is gone, or that something stops, has no turn.
+    /// Reads the times on clocks, the last one first. A clock that is gone, or that something stops, has no turn.
+    /// With `is_written`, a component may have stopped one since the last reading.
     pub(super) fn read<'a>(
         world: &'a World,
-        due: impl Iterator<Item = &'a DueClock>,
+        due: &'a [DueClock],
         scope: Scope,
+        is_written: bool,
     ) -> impl Iterator<Item = Option<Self>> {
         let table = world.get_resource::<ClockTable>();
         let game = world.get_resource::<Time<Virtual>>();
-        due.map(move |&(_, age, clock)| Self::new(world, table?, game, (clock, age), scope))
+        if let Some(table) = table.filter(|_| due.len() > 1) {
+            table.prefetch(due);
+        }
+        due.iter().rev().map(move |&(_, age, clock)| {
+            let component = |entity| is_written.then(|| world.get(entity))?;
+            Self::new(table?, game, component, (clock, age), scope)
+        })
+    }
+
+    /// Reads the time on a clock.
+    pub(super) fn read_one(world: &World, due: &DueClock, scope: Scope) -> Option<Self> {
+        Self::read(world, slice::from_ref(due), scope, true).next()?
     }
 
     fn new<'w>(
-        world: &'w World,
         table: &ClockTable,
         game: Option<&'w Time<Virtual>>,
+        component: impl Fn(Entity) -> Option<&'w Clock>,
         clock: (ClockKey, Age),
         scope: Scope,
     ) -> Option<Self> {
         let (mut stops, mut is_in_game) = (SmallVec::new(), false);
         let component = |entity| {
             stops.push(entity);
-            world.get(entity)
+            component(entity)
         };
         let game = || {
             is_in_game = true;
@@ -165,6 +179,25 @@ impl Fired {
 }
 
 impl Firing<'_, '_> {
+    /// Returns `true` if the component of a clock on an entity was written since the last call.
+    pub(super) fn is_any_clock_written(&self) -> bool {
+        is_any_written(&self.clocks)
+    }
+
+    /// Prefetches what the first firing of each turn needs, so that the cache misses of several clocks overlap.
+    pub(super) fn prefetch(&self, turns: &[Option<Turn>]) {
+        let queues = |turn: &Turn| self.queues.get(turn.clock);
+        let firsts = turns.iter().flatten().filter_map(queues);
+        let firsts = firsts.filter_map(|queue| queue.timers.prefetch_first());
+        let owned: SmallVec<[Entity; AHEAD]> = firsts
+            .filter(|it| it.is(Mark::Owned))
+            .map(|it| it.entity)
+            .collect();
+        for entity in owned {
+            prefetch(owner_and_key(entity, &self.entities));
+        }
+    }
+
     /// Fires the due timers on a clock until one has to be handled, and leaves this one in `handled`.
     /// Returning it would cost another copy.
     ///

@@ -264,6 +264,11 @@ impl ClockTable {
 
     /// Returns the time on a clock.
     pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
+        if let Some(row) = self.rows.get(key)
+            && row.driver == Driver::Bevy
+        {
+            return Some(row.time);
+        }
         let mut lineage = self.rows.lineage(key);
         let mut time = self.rows.get(lineage.pop()?)?.time;
         while let Some(key) = lineage.pop() {

@@ -167,35 +167,24 @@ fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
 /// Returns `None` for any other timer.
 #[inline(always)]
 fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
-    // A resource is a component of its own entity, so all can be borrowed together.
-    let (components, resources) = (world.components(), world.resource_entities());
-    let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
-    let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
-    let [mut queues, table, entity] = world.get_entity_mut([queues, table, entity]).ok()?;
-    let queues = queues.get_mut::<TimerQueues>()?.into_inner();
-    let modified = queues.arming.modifiers.note(entity.archetype());
-    if modified != Modified::Nothing {
+    let (queues, table, entity) = queues_and_entity(world, entity)?;
+    if queues.arming.modifiers.note(entity.archetype()) != Modified::Nothing {
         return None;
     }
-    add_to_game_clock(queues, table.get()?, entity.as_readonly(), kind, |_| ())
+    add_to_game_clock(queues, table, entity, kind, |_| ())
 }
 
 /// Adds a plain timer on an entity whose owner has no modifiers. Returns `None` for any other timer.
 fn add_owned(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let &OwnedBy(owner) = world.get(entity)?;
-    let (components, resources) = (world.components(), world.resource_entities());
-    let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
-    let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
-    let entities = [queues, table, entity, owner];
-    let [mut queues, table, entity, owner] = world.get_entity_mut(entities).ok()?;
-    let queues = queues.get_mut::<TimerQueues>()?.into_inner();
+    let owner = world.get_entity(owner).ok()?.archetype().id();
+    let (queues, table, entity) = queues_and_entity(world, entity)?;
     let modifiers = &mut queues.arming.modifiers;
     if modifiers.note(entity.archetype()) != Modified::OwnerOrAction
-        || modifiers.note(owner.archetype()) != Modified::Nothing
+        || modifiers.noted(owner) != Some(Modified::Nothing)
     {
         return None;
     }
-    let (table, entity) = (table.get()?, entity.as_readonly());
     add_to_game_clock(queues, table, entity, kind, |armed| {
         armed.set(Mark::Owned, true);
         armed.set_acts(entity.contains::<TimerAction>());
@@ -220,6 +209,21 @@ fn add_to_game_clock(
     let place = queues.add(clock, deadline, armed);
     timer.seat.move_to(Some(place));
     Some(())
+}
+
+/// Borrows the queues, the clocks and an entity at once. Returns `None` if one of them is missing.
+#[inline(always)]
+pub(super) fn queues_and_entity<'w>(
+    world: &'w mut DeferredWorld,
+    entity: Entity,
+) -> Option<(&'w mut TimerQueues, &'w ClockTable, EntityRef<'w>)> {
+    // A resource is a component of its own entity.
+    let (components, resources) = (world.components(), world.resource_entities());
+    let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
+    let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
+    let [queues, table, entity] = world.get_entity_mut([queues, table, entity]).ok()?;
+    let queues = queues.into_mut::<TimerQueues>()?.into_inner();
+    Some((queues, table.into_readonly().get()?, entity.into_readonly()))
 }
 
 /// Adds a timer with settings.

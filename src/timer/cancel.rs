@@ -4,6 +4,7 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
     CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerQueues,
+    arm::queues_and_entity,
     keyed::key_of,
     queued::Mark,
     saving::TimerState,
@@ -99,7 +100,10 @@ pub(super) fn take_out(
     entity: Entity,
     reason: CancelReason,
 ) -> Option<(u64, TimerCancelled)> {
-    let entity_ref = world.get_entity(entity).ok()?;
+    let Some((queues, table, entity_ref)) = queues_and_entity(world, entity) else {
+        leave(world.get::<Timer>(entity)?);
+        return None;
+    };
     let timer = entity_ref.get::<Timer>()?;
     let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
     let saved = match timer.loaded() {
@@ -109,11 +113,7 @@ pub(super) fn take_out(
     leave(timer);
     let place = place?;
     let clock = place.0;
-    let archetype = entity_ref.archetype().id();
-    let delay = timer.delay;
-    let table = world.get_resource::<ClockTable>()?;
     let now = table.reading(clock).map(|reading| reading.now);
-    let mut queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
     let deadline = queues.deadline(place)?;
     let taken = queues.take(place)?;
     let is_new = taken.is(Mark::Unsettled);
@@ -124,32 +124,27 @@ pub(super) fn take_out(
     let cancelled = TimerCancelled {
         count: taken.count(),
         left: taken.left().unwrap_or(0),
-        remaining: remaining.min(taken.wait(delay)),
+        remaining: remaining.min(taken.wait(timer.delay)),
         ..TimerCancelled::new(entity, reason)
     };
-    let modified = queues.arming.modifiers.noted(archetype);
-    let cancelled = match (modified, built_in_id(clock)) {
-        (Some(Modified::Nothing), Some(id)) if !is_new || clock == ClockTable::GAME.0 => {
-            cancelled.with_clock(id)
-        }
-        _ => {
-            let clock = (!is_new).then_some(clock);
-            let (cancelled, modified) = settle(world, cancelled, (clock, chosen))?;
-            queues = world.get_resource_mut::<TimerQueues>()?.into_inner();
-            queues.arming.modifiers.set(archetype, modified);
-            cancelled
-        }
-    };
+    let modified = queues.arming.modifiers.note(entity_ref.archetype());
+    if let (Modified::Nothing, Some(id)) = (modified, built_in_id(clock))
+        && (!is_new || clock == ClockTable::GAME.0)
+    {
+        let cancelled = cancelled.with_clock(id);
+        return Some((queues.reports.cancelled.push(cancelled), cancelled));
+    }
+    let cancelled = settle(world, cancelled, ((!is_new).then_some(clock), chosen))?;
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
     Some((queues.reports.cancelled.push(cancelled), cancelled))
 }
 
-/// Adds the clock, the owner and the key to a cancellation, and returns it with the modifiers in the
-/// archetype of its entity.
+/// Adds the clock, the owner and the key to a cancellation.
 fn settle(
     world: &World,
     cancelled: TimerCancelled,
     (settled, chosen): (Option<ClockKey>, Option<ClockId>),
-) -> Option<(TimerCancelled, Modified)> {
+) -> Option<TimerCancelled> {
     let entity = cancelled.entity;
     let table = world.get_resource::<ClockTable>();
     let modifiers = &world.get_resource::<TimerQueues>()?.arming.modifiers;
@@ -165,15 +160,14 @@ fn settle(
         }
         reason => reason,
     };
-    let cancelled = TimerCancelled {
+    Some(TimerCancelled {
         owner,
         clock: clock.into(),
         key: key_of(world, entity).map(|(_, key)| key),
         reason,
         is_announced: entity_ref.get::<CrateTimer>().is_none(),
         ..cancelled
-    };
-    Some((cancelled, modifiers.of(entity_ref.archetype())))
+    })
 }
 
 fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {

@@ -42,7 +42,7 @@ pub(super) struct Near {
 }
 
 /// The number of slots prefetched at a time, so that their cache misses overlap.
-const PREFETCH_BATCH: usize = 16;
+const PREFETCH_BATCH: usize = 64;
 
 impl Near {
     pub(super) fn new() -> Self {

@@ -4,16 +4,16 @@
 //! each step: see `crates/proofs/model_check`.
 
 #[cfg(not(shuttle))]
-pub(crate) use bevy_platform::sync::{Mutex, MutexGuard, PoisonError};
+pub(crate) use bevy_platform::sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::{Mutex, MutexGuard, PoisonError};
+pub(crate) use shuttle::sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
 
 #[cfg(feature = "worlds")]
 pub(crate) use of_worlds::*;
 
 #[cfg(all(feature = "worlds", not(shuttle)))]
 mod of_worlds {
-    pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64};
+    pub(crate) use core::sync::atomic::AtomicU64;
     use core::time::Duration;
     pub(crate) use std::{
         sync::{Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc},
@@ -31,11 +31,7 @@ mod of_worlds {
     use core::time::Duration;
     use shuttle::rand::{Rng, thread_rng};
     pub(crate) use shuttle::{
-        sync::{
-            Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard,
-            atomic::{AtomicBool, AtomicU64},
-            mpsc,
-        },
+        sync::{Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic::AtomicU64, mpsc},
         thread,
     };
 

@@ -1,7 +1,7 @@
 //! Sending from other threads, and the inbox that holds such messages until the next frame.
 
 use alloc::boxed::Box;
-use core::{any::Any, fmt, mem, mem::MaybeUninit};
+use core::{any::Any, fmt, mem, mem::MaybeUninit, sync::atomic::Ordering};
 
 use bevy_ecs::prelude::*;
 use bevy_platform::{cell::SyncCell, collections::HashMap, sync::Arc};
@@ -12,7 +12,7 @@ use super::{
     queue::{Item, Queue},
     send::SendError,
 };
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{AtomicBool, Mutex, MutexGuard, PoisonError};
 
 /// A handle that sends messages to a world from any thread.
 ///
@@ -66,12 +66,12 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 /// assert_eq!(app.world().resource::<Log>().0, ["one", "two", "end"]);
 /// ```
 #[derive(Clone)]
-pub struct MessageSender(Arc<Mutex<Open>>);
+pub struct MessageSender(Arc<Shared>);
 
 impl FromWorld for MessageSender {
     /// Creates a sender to this world.
     fn from_world(world: &mut World) -> Self {
-        Self(world.get_resource_or_init::<Inbox>().open.clone())
+        Self(world.get_resource_or_init::<Inbox>().shared.clone())
     }
 }
 
@@ -119,7 +119,7 @@ impl MessageSender {
         bytes: usize,
         put: impl FnOnce(T, &mut Queue),
     ) -> Result<(), SendError<T>> {
-        let mut inbox = lock(&self.0);
+        let mut inbox = self.0.lock();
         let (items, most_bytes) = inbox.capacity;
         // A packet that is larger than the capacity can arrive alone.
         let has_room = inbox.bytes == 0 || inbox.bytes.saturating_add(bytes) <= most_bytes;
@@ -130,14 +130,14 @@ impl MessageSender {
             return Err(SendError::Full(value));
         }
         put(value, &mut inbox.queue);
-        note_arrival(inbox, bytes);
+        self.0.note_arrival(inbox, bytes);
         Ok(())
     }
 
     /// Returns `true` if the world is gone or its inbox is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        lock(&self.0).is_closed
+        self.0.lock().is_closed
     }
 }
 
@@ -154,10 +154,10 @@ impl MessageSender {
     }
 
     fn put_anyway(&self, item: Item) {
-        let mut inbox = lock(&self.0);
+        let mut inbox = self.0.lock();
         if !inbox.is_closed {
             inbox.queue.push_item(item);
-            note_arrival(inbox, 0);
+            self.0.note_arrival(inbox, 0);
         }
     }
 
@@ -169,7 +169,7 @@ impl MessageSender {
         call: impl FnOnce() + Send + 'static,
     ) -> bool {
         let call = Box::new(call);
-        let mut inbox = lock(&self.0);
+        let mut inbox = self.0.lock();
         if inbox.queue.len() == 0 && inbox.capacity.0 > 0 {
             return false;
         }
@@ -185,11 +185,19 @@ impl fmt::Debug for MessageSender {
 }
 
 /// Holds the messages from other threads until the next frame.
-#[derive(Resource)]
+#[derive(Resource, Default)]
 pub(crate) struct Inbox {
-    open: Arc<Mutex<Open>>,
+    shared: Arc<Shared>,
     /// An empty queue, with the memory for the next frame.
     spare: Queue,
+}
+
+/// What an inbox shares with its senders.
+#[derive(Default)]
+struct Shared {
+    open: Mutex<Open>,
+    /// Whether the queue has items. It is changed under the lock, and read without it.
+    has_arrivals: AtomicBool,
 }
 
 /// The messages that wait for the next frame, and their bounds.
@@ -206,36 +214,35 @@ struct Open {
     wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
-fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
-    // No code that holds this lock can panic halfway through a change.
-    open.lock().unwrap_or_else(PoisonError::into_inner)
-}
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        // No code that holds this lock can panic halfway through a change.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-/// Counts the bytes of an item that was added, and wakes the world if it is the first.
-#[inline]
-fn note_arrival(mut inbox: MutexGuard<Open>, bytes: usize) {
-    inbox.bytes = inbox.bytes.saturating_add(bytes);
-    if inbox.queue.len() == 1
-        && let Some(wake) = inbox.wake.clone()
-    {
-        drop(inbox);
-        wake();
+    /// Counts the bytes of an item that was added, and wakes the world if it is the first.
+    #[inline]
+    fn note_arrival(&self, mut inbox: MutexGuard<Open>, bytes: usize) {
+        inbox.bytes = inbox.bytes.saturating_add(bytes);
+        if inbox.queue.len() == 1 {
+            self.has_arrivals.store(true, Ordering::Release);
+            if let Some(wake) = inbox.wake.clone() {
+                drop(inbox);
+                wake();
+            }
+        }
     }
 }
 
-impl Default for Inbox {
+impl Default for Open {
     fn default() -> Self {
-        let open = Open {
+        Self {
             queue: Queue::default(),
             bytes: 0,
             capacity: (1 << 16, usize::MAX),
             is_closed: false,
             when_room: HashMap::default(),
             wake: None,
-        };
-        Self {
-            open: Arc::new(Mutex::new(open)),
-            spare: Queue::default(),
         }
     }
 }
@@ -243,33 +250,33 @@ impl Default for Inbox {
 impl Inbox {
     /// Sets the number of items, and of bytes in packets, that can arrive between two frames.
     pub(crate) fn set_capacity(&self, items: usize, bytes: usize) {
-        lock(&self.open).capacity = (items, bytes);
+        self.shared.lock().capacity = (items, bytes);
     }
 
     /// Returns `true` if an item has arrived in a world since the last frame.
     #[cfg(feature = "worlds")]
     pub(crate) fn has_arrivals(world: &World) -> bool {
         let inbox = world.get_resource::<Self>();
-        inbox.is_some_and(|inbox| lock(&inbox.open).queue.len() > 0)
+        inbox.is_some_and(|inbox| inbox.shared.has_arrivals.load(Ordering::Acquire))
     }
 
     /// Refuses all messages to a world from now on.
     pub(super) fn close(world: &World) {
         if let Some(inbox) = world.get_resource::<Self>() {
-            lock(&inbox.open).is_closed = true;
+            inbox.shared.lock().is_closed = true;
         }
     }
 
     /// Calls `wake` whenever an item arrives in the empty inbox.
     #[cfg(feature = "worlds")]
     pub(crate) fn wake_with(&self, wake: impl Fn() + Send + Sync + 'static) {
-        lock(&self.open).wake = Some(Arc::new(wake));
+        self.shared.lock().wake = Some(Arc::new(wake));
     }
 
     /// Takes the items that have arrived, with `is_closed` for the last time. Returns `None` if none has
     /// arrived for a while.
     fn take(&mut self, is_closed: bool) -> Option<Queue> {
-        let mut open = lock(&self.open);
+        let mut open = self.shared.lock();
         open.is_closed |= is_closed;
         let is_awaited = !open.when_room.is_empty();
         if open.queue.is_idle() && self.spare.is_idle() && !is_awaited {
@@ -277,6 +284,7 @@ impl Inbox {
         }
         let mut queue = mem::take(&mut self.spare);
         mem::swap(&mut open.queue, &mut queue);
+        self.shared.has_arrivals.store(false, Ordering::Relaxed);
         open.bytes = 0;
         let when_room = mem::take(&mut open.when_room);
         drop(open);

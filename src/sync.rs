@@ -14,11 +14,20 @@ pub(crate) use of_worlds::*;
 #[cfg(all(feature = "worlds", not(shuttle)))]
 mod of_worlds {
     pub(crate) use core::sync::atomic::AtomicU64;
-    use core::time::Duration;
+    use core::{hint::spin_loop, time::Duration};
+    use std::time::Instant;
     pub(crate) use std::{
         sync::{Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc},
         thread,
     };
+
+    /// Waits until a condition holds or the limit passes, and keeps the thread awake.
+    pub(crate) fn spin_until(limit: Duration, holds: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !holds() && start.elapsed() < limit {
+            spin_loop();
+        }
+    }
 
     /// Waits until a channel is disconnected. Returns `false` if the limit passes first.
     pub(crate) fn wait_for_end(channel: &mpsc::Receiver<()>, limit: Duration) -> bool {
@@ -34,6 +43,9 @@ mod of_worlds {
         sync::{Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic::AtomicU64, mpsc},
         thread,
     };
+
+    /// Waits briefly until a condition holds. The checker has no clock, so it never does.
+    pub(crate) fn spin_until(_limit: Duration, _holds: impl Fn() -> bool) {}
 
     /// Waits until a channel is disconnected. The checker has no clock, so the limit may pass at any
     /// step.

@@ -24,6 +24,7 @@ use crate::{
     sync::{
         AtomicBool, Mutex, PoisonError,
         mpsc::{self, Receiver, Sender, TryRecvError},
+        spin_until,
         thread::{self, JoinHandle},
         wait_for_end,
     },
@@ -270,6 +271,10 @@ fn run_on_this_thread(app: &mut App) {
     }
 }
 
+/// The time after a message in which a world looks for the next one before its thread sleeps. A world that
+/// runs answers faster, and waking a thread takes several times longer.
+const ANSWER_TIME: Duration = Duration::from_micros(10);
+
 /// Runs a frame whenever a message has arrived or the [`LoopInterval`] asks for one, and an extra frame
 /// after a frame that has put something back.
 fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
@@ -279,6 +284,7 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
     // The first frame always runs, because entities spawned before may have messages.
     loop {
         let start = Instant::now();
+        let was_called = Inbox::has_arrivals(app.world());
         update_after(app, slept);
         if let Some(exit) = app.should_exit() {
             return Some(exit);
@@ -290,6 +296,9 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
             false => next_frame(app.world_mut(), &mut updates, start),
         };
         let asleep = Instant::now();
+        if was_called {
+            spin_until(ANSWER_TIME, || Inbox::has_arrivals(app.world()));
+        }
         while !is_stopped.load(Ordering::Acquire) && !Inbox::has_arrivals(app.world()) {
             match next.map(|next| next.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => break,

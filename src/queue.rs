@@ -348,8 +348,15 @@ impl<T> TimerQueue<T> {
         Some(Due::new(self, first))
     }
 
-    /// Returns the value of the earliest near timer, and prefetches the timers that move when it is re-armed. So the
-    /// cache misses of several queues overlap.
+    /// Prefetches where the heap and the timers start. Then the cache misses of several queues overlap.
+    #[inline]
+    pub(crate) fn prefetch_start(&self) {
+        prefetch(self.near.heap.first().map(|first| first.deadline));
+        self.slots.prefetch_start();
+    }
+
+    /// Prefetches the first timers on the heap, which move when one of them is re-armed. Returns the value of the
+    /// earliest near timer.
     #[inline]
     pub(crate) fn prefetch_first(&self) -> Option<&T> {
         self.near.heap.prefetch(&self.slots);

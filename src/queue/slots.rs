@@ -278,6 +278,12 @@ impl<T> Slots<T> {
             .map(|(index, slot)| (slot.key(index), slot))
     }
 
+    /// Prefetches the first slot.
+    #[inline]
+    pub(super) fn prefetch_start(&self) {
+        prefetch(self.slots.get(0).map(|slot| slot.sequence));
+    }
+
     #[inline]
     pub(super) fn at(&self, index: u32) -> &Slot<T> {
         &self.slots[index]

@@ -186,9 +186,16 @@ impl Firing<'_, '_> {
 
     /// Prefetches what the first firing of each turn needs, so that the cache misses of several clocks overlap.
     pub(super) fn prefetch(&self, turns: &[Option<Turn>]) {
-        let queues = |turn: &Turn| self.queues.get(turn.clock);
-        let firsts = turns.iter().flatten().filter_map(queues);
-        let firsts = firsts.filter_map(|queue| queue.timers.prefetch_first());
+        let queues = || {
+            turns
+                .iter()
+                .flatten()
+                .filter_map(|turn| self.queues.get(turn.clock))
+        };
+        for queue in queues() {
+            queue.timers.prefetch_start();
+        }
+        let firsts = queues().filter_map(|queue| queue.timers.prefetch_first());
         let owned: SmallVec<[Entity; AHEAD]> = firsts
             .filter(|it| it.is(Mark::Owned))
             .map(|it| it.entity)

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// The maximum number of timers removed from their buckets in one batch.
-const REMOVAL_BATCH: usize = 16;
+const REMOVAL_BATCH: usize = 64;
 
 /// The sizes of a queue. A field that ends in `_bits` is the exponent of a power of two.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,8 @@ use bevy_app::prelude::*;
 #[cfg(feature = "serialize")]
 use bevy_due::save::SaveWorldExt;
 use bevy_due::{
-    ArmedTimers, CancelReason, ClocksMut, OnClock, OwnedBy, Timer, TimerFired, clock::ClockError,
-    prelude::*,
+    ArmedTimers, CancelReason, ClocksMut, DueSystems, OnClock, OwnedBy, Timer, TimerFired,
+    clock::ClockError, prelude::*,
 };
 use bevy_ecs::{
     entity::{EntityHashMap, MapEntities},
@@ -121,6 +121,79 @@ fn stopping_the_current_clock_ends_its_firings_immediately() {
 fn stopping_a_later_clock_skips_it_in_the_same_run() {
     for (nth, stop) in STOPS.into_iter().enumerate() {
         assert_eq!(fired_after_stop(stop, true), ["stopper"], "stop {nth}");
+    }
+}
+
+/// Takes the messages of an app without observers: the tag of each firing, in order.
+fn fired_unobserved(app: &mut App) -> Vec<&'static str> {
+    let world = app.world_mut();
+    let fired: Vec<_> = world
+        .resource_mut::<Messages<TimerFired>>()
+        .drain()
+        .collect();
+    let tags = fired
+        .iter()
+        .filter_map(|fired| world.get::<Tag>(fired.entity()));
+    tags.map(|tag| tag.0).collect()
+}
+
+/// The clock that a system stops in this frame, after the clocks were read.
+#[derive(Resource, Default)]
+struct Stopped(Option<(Entity, fn(&mut World, Entity))>);
+
+#[test]
+fn a_system_stops_a_clock_after_the_reading_and_before_the_run() {
+    for (nth, stop) in STOPS.into_iter().enumerate() {
+        let mut app = unobserved_app();
+        app.init_resource::<Stopped>().add_systems(
+            PreUpdate,
+            (|world: &mut World| {
+                if let Some((clock, stop)) = world.resource_mut::<Stopped>().0.take() {
+                    stop(world, clock);
+                }
+            })
+            .before(DueSystems::Timers),
+        );
+        let clocks = ["first", "second", "third"].map(|tag| {
+            let clock = spawn_clock(&mut app, Clock::new());
+            spawn(&mut app, tag, Timer::every(ms(10)).on(clock));
+            clock
+        });
+        advance_ms(&mut app, 10);
+        assert_eq!(
+            fired_unobserved(&mut app),
+            ["first", "second", "third"],
+            "stop {nth}"
+        );
+        app.world_mut().resource_mut::<Stopped>().0 = Some((clocks[1], stop));
+        for _ in 0..2 {
+            advance_ms(&mut app, 10);
+            assert_eq!(fired_unobserved(&mut app), ["first", "third"], "stop {nth}");
+        }
+    }
+}
+
+#[test]
+fn an_action_stops_a_later_clock_in_the_same_run() {
+    for (nth, stop) in STOPS.into_iter().enumerate() {
+        let mut app = unobserved_app();
+        let clocks = [(); 4].map(|()| spawn_clock(&mut app, Clock::new()));
+        let tags = ["first", "second", "third", "fourth"];
+        for (tag, clock) in tags.into_iter().zip(clocks) {
+            spawn(&mut app, tag, Timer::every(ms(10)).on(clock));
+        }
+        advance_ms(&mut app, 10);
+        assert_eq!(fired_unobserved(&mut app), tags, "stop {nth}");
+        let stopped = clocks[2];
+        let action = TimerAction::call(move |world: &mut World, _| stop(world, stopped));
+        let stopper = Timer::after(ms(10)).on(clocks[0]);
+        app.world_mut().spawn((stopper, action));
+        advance_ms(&mut app, 15);
+        assert_eq!(
+            fired_unobserved(&mut app),
+            ["first", "second", "fourth"],
+            "stop {nth}"
+        );
     }
 }
 

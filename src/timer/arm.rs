@@ -177,14 +177,17 @@ fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()
 /// Adds a plain timer on an entity whose owner has no modifiers. Returns `None` for any other timer.
 fn add_owned(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let &OwnedBy(owner) = world.get(entity)?;
-    let owner = world.get_entity(owner).ok()?.archetype().id();
-    let (queues, table, entity) = queues_and_entity(world, entity)?;
+    let [queues, table] = entities_of_resources(world)?;
+    let entities = [queues, table, entity, owner];
+    let [queues, table, entity, owner] = world.get_entity_mut(entities).ok()?;
+    let queues = queues.into_mut::<TimerQueues>()?.into_inner();
     let modifiers = &mut queues.arming.modifiers;
     if modifiers.note(entity.archetype()) != Modified::OwnerOrAction
-        || modifiers.noted(owner) != Some(Modified::Nothing)
+        || modifiers.note(owner.archetype()) != Modified::Nothing
     {
         return None;
     }
+    let (table, entity) = (table.into_readonly().get()?, entity.into_readonly());
     add_to_game_clock(queues, table, entity, kind, |armed| {
         armed.set(Mark::Owned, true);
         armed.set_acts(entity.contains::<TimerAction>());
@@ -217,13 +220,19 @@ pub(super) fn queues_and_entity<'w>(
     world: &'w mut DeferredWorld,
     entity: Entity,
 ) -> Option<(&'w mut TimerQueues, &'w ClockTable, EntityRef<'w>)> {
-    // A resource is a component of its own entity.
-    let (components, resources) = (world.components(), world.resource_entities());
-    let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
-    let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
+    let [queues, table] = entities_of_resources(world)?;
     let [queues, table, entity] = world.get_entity_mut([queues, table, entity]).ok()?;
     let queues = queues.into_mut::<TimerQueues>()?.into_inner();
     Some((queues, table.into_readonly().get()?, entity.into_readonly()))
+}
+
+/// Returns the entities of the queues and of the clocks. A resource is a component of its own entity.
+#[inline(always)]
+fn entities_of_resources(world: &DeferredWorld) -> Option<[Entity; 2]> {
+    let (components, resources) = (world.components(), world.resource_entities());
+    let queues = resources.get(components.valid_component_id::<TimerQueues>()?)?;
+    let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
+    Some([queues, table])
 }
 
 /// Adds a timer with settings.

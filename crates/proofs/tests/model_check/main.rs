@@ -8,8 +8,8 @@
 //!
 //! Shuttle was preferred to Loom because it can run whole apps with their threads. Loom tries all
 //! schedules, and also the reorderings of weak memory. The first is done here for the inbox
-//! (`check_all`). The second would find little: locks guard everything but one flag, which publishes
-//! no other data.
+//! (`check_all`). The second would find little: locks guard everything but flags and counters, which
+//! publish no other data.
 
 #![cfg(shuttle)]
 #![allow(missing_docs, reason = "test code")]
@@ -39,7 +39,10 @@ use bevy_due::{
         WorldReport,
     },
 };
-use bevy_ecs::{prelude::*, schedule::SingleThreadedExecutor};
+use bevy_ecs::{
+    prelude::*,
+    schedule::{ScheduleLabel, SingleThreadedExecutor},
+};
 use bevy_time::prelude::*;
 use shuttle::{
     Config, MaxSteps, Runner,
@@ -125,7 +128,7 @@ impl<T> Log<T> {
     }
 }
 
-/// Builds an app that only has the schedule of the plugin, because that is quick. [`frame`] runs it.
+/// Builds an app that only has the schedules of the plugin, because that is quick. [`frame`] runs them.
 fn app(due: DuePlugin) -> App {
     let mut app = App::empty();
     app.init_resource::<AppTypeRegistry>()
@@ -133,15 +136,19 @@ fn app(due: DuePlugin) -> App {
         .init_resource::<Time<Real>>()
         .init_resource::<Time<Virtual>>()
         .init_resource::<Time<Fixed>>()
-        .add_plugins(due)
-        .edit_schedule(PreUpdate, |schedule| {
+        .add_plugins(due);
+    for schedule in [First.intern(), PreUpdate.intern()] {
+        app.edit_schedule(schedule, |schedule| {
             // The checker sees no other threads than its own.
             schedule.set_executor(SingleThreadedExecutor::new());
         });
+    }
     app
 }
 
+/// Reads the clocks, and runs the timers, the updates and the messages.
 fn frame(app: &mut App) {
+    app.world_mut().run_schedule(First);
     app.world_mut().run_schedule(PreUpdate);
 }
 

@@ -53,6 +53,32 @@ fn start_answerer(groups: &mut WorldGroups) {
     groups.start("worlds", 1, build).unwrap();
 }
 
+/// Makes a request with a time-out of a second, which ends in the fourth [`quarter`].
+fn ask(app: &mut App, asker: Entity, to: Delivery<StableKey>) {
+    let mut commands = app.world_mut().commands();
+    let mut asker = commands.entity(asker);
+    asker.ask_world(say(to, 5), Timer::after(1.0));
+    app.world_mut().flush();
+}
+
+#[test]
+fn a_request_without_an_answer_times_out() {
+    check(|| {
+        let log = Log::new();
+        let mut groups = WorldGroups::new();
+        start_worlds(&mut groups, 1, &Log::new());
+        let (mut app, asker) = asker(&groups, &log);
+        ask(&mut app, asker, StableKey(0).into());
+        for _ in 0..3 {
+            quarter(&mut app);
+        }
+        assert_eq!(log.take(), [], "it is too early");
+        quarter(&mut app);
+        assert_eq!(log.take(), [Completed::Not(NoAnswer::TimedOut)]);
+        assert_eq!(groups.stop().len(), 1);
+    });
+}
+
 #[test]
 fn a_request_to_worlds_that_stop_completes_exactly_once() {
     check(|| {
@@ -63,10 +89,7 @@ fn a_request_to_worlds_that_stop_completes_exactly_once() {
         let (mut app, asker) = asker(&groups, &log);
         let stopper = thread::spawn(move || groups.stop().len());
         for delivery in [Delivery::InTurn, Delivery::All] {
-            let mut commands = app.world_mut().commands();
-            commands
-                .entity(asker)
-                .ask_world(say(delivery, 5), Timer::after(1.0));
+            ask(&mut app, asker, delivery);
             let mut frames = 0;
             let completed = loop {
                 quarter(&mut app);
@@ -76,22 +99,19 @@ fn a_request_to_worlds_that_stop_completes_exactly_once() {
                     break how;
                 }
                 frames += 1;
-                assert!(frames < 10, "the request never completes");
+                assert!(frames < 4, "the request outlives its time-out");
                 thread::yield_now();
             };
             let is_expected = match completed {
                 Completed::Answered(6) => true,
-                Completed::Not(NoAnswer::TimedOut) => frames >= 3,
+                Completed::Not(NoAnswer::TimedOut) => frames == 3,
                 Completed::Not(NoAnswer::Refused(RefusalReason::UnknownGroup)) => true,
                 Completed::Not(_) | Completed::Answered(_) => false,
             };
             assert!(is_expected, "{completed:?} after {frames} frames");
         }
         assert_eq!(stopper.join().unwrap(), 2);
-        let mut commands = app.world_mut().commands();
-        let late = say(Delivery::InTurn, 5);
-        commands.entity(asker).ask_world(late, Timer::after(1.0));
-        app.world_mut().flush();
+        ask(&mut app, asker, Delivery::InTurn);
         quarter(&mut app);
         let refused = NoAnswer::Refused(RefusalReason::UnknownGroup);
         assert_eq!(log.take(), [Completed::Not(refused)], "it fails at once");

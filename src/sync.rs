@@ -44,7 +44,8 @@ mod of_worlds {
         thread,
     };
 
-    /// Waits briefly until a condition holds. The checker has no clock, so it never does.
+    /// Waits briefly until a condition holds. The checker has no clock, and it can hold up a thread
+    /// before any step, so this need not wait.
     pub(crate) fn spin_until(_limit: Duration, _holds: impl Fn() -> bool) {}
 
     /// Waits until a channel is disconnected. The checker has no clock, so the limit may pass at any

@@ -18,8 +18,8 @@ use crate::{
 /// other threads. The default is [`Every`](Self::Every) with a sixtieth of a second.
 ///
 /// When a message or a parcel arrives, the world runs a frame at once. For ten microseconds after that frame,
-/// its thread stays awake and looks for the next message, because a reply may be on its way. The world runs one extra frame at once
-/// for messages that wait for new callbacks, and for refusals of parcels.
+/// its thread stays awake and looks for the next message, because a reply may be on its way. The world runs
+/// one extra frame at once for messages that wait for new callbacks, and for refusals of parcels.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! The clocks on which something is due, found in one array.
+//! The clocks on which something is due, found in one array for each built-in clock.
 
 use alloc::vec::Vec;
 
@@ -29,18 +29,13 @@ pub(crate) type DueClock = (Order, Age, ClockKey);
 
 impl Wakes {
     fn set(&mut self, key: ClockKey, root: ClockKey, time: u64) {
-        let index = key as usize;
-        for (under, wakes) in (0..).zip(&mut self.under) {
-            if under == root {
-                if wakes.times.len() <= index {
-                    wakes.times.resize(index + 1, NEVER);
-                }
-                wakes.soonest = time.min(wakes.soonest);
-            }
-            if let Some(place) = wakes.times.get_mut(index) {
-                *place = if under == root { time } else { NEVER };
-            }
+        self.clear(key);
+        let (wakes, index) = (&mut self.under[root as usize], key as usize);
+        if wakes.times.len() <= index {
+            wakes.times.resize(index + 1, NEVER);
         }
+        wakes.times[index] = time;
+        wakes.soonest = time.min(wakes.soonest);
     }
 
     pub(super) fn clear(&mut self, key: ClockKey) {
@@ -95,8 +90,7 @@ impl ClockTable {
     fn set_wake(&mut self, key: ClockKey) {
         if let Some(row) = self.rows.get(key) {
             let root = row.root;
-            // A wake of zero would be no later than the time of a clock that is not in the search.
-            let time = self.time_on(key, root).map_or(NEVER, |time| time.max(1));
+            let time = self.time_on(key, root).unwrap_or(NEVER);
             self.wakes.set(key, root, time);
         }
     }

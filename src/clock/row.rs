@@ -353,6 +353,11 @@ impl Rows {
         self.by_entity.get(&entity).copied()
     }
 
+    /// Returns the number of clocks on entities.
+    pub(super) fn own(&self) -> usize {
+        self.by_entity.len()
+    }
+
     /// Returns all clocks by key.
     pub(super) fn iter(&self) -> impl Iterator<Item = (ClockKey, &Row)> {
         let rows = (0..).zip(&self.rows);

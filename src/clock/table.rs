@@ -150,6 +150,11 @@ impl ClockTable {
         self.built_in.get_mut(built_in_key(clock)? as usize)
     }
 
+    /// Returns the number of clocks on entities.
+    pub(crate) fn own_clocks(&self) -> usize {
+        self.rows.own()
+    }
+
     /// Returns the key of the clock on `entity`.
     pub(crate) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
         self.rows.key_of(entity)

@@ -31,15 +31,15 @@ fn queue_with_buckets() -> TimerQueue<()> {
 #[test]
 fn cancelled_timers_leave_their_buckets_in_batches() {
     let mut queue = queue_with_buckets();
-    let keys: Vec<Key> = (1..=16).map(|nth| queue.insert(nth << 24, ())).collect();
+    let keys: Vec<Key> = (1..=64).map(|nth| queue.insert(nth << 24, ())).collect();
     let in_buckets = |queue: &TimerQueue<()>| queue.wheel.as_ref().map(|wheel| wheel.len());
-    for &key in &keys[..15] {
+    for &key in &keys[..63] {
         queue.cancel(key);
     }
-    assert_eq!(in_buckets(&queue), Some(16), "fifteen cancelled timers");
+    assert_eq!(in_buckets(&queue), Some(64), "63 cancelled timers");
     assert_eq!(queue.len(), 2);
-    queue.cancel(keys[15]);
-    assert_eq!(in_buckets(&queue), Some(0), "sixteen of them");
+    queue.cancel(keys[63]);
+    assert_eq!(in_buckets(&queue), Some(0), "64 of them");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{Timer, arm, cancel};
 
 /// Marks the entity of a request that is open, and holds its time-out.
 ///
-/// At the deadline, [`OnTimeOut`] is called. No event is triggered, and no message is written. A timer with an
+/// At the deadline, [`OnTimeOut`] is called. No event is triggered, and no `TimerFired` is written. A timer with an
 /// interval is over at its first deadline.
 #[derive(Component, MapEntities, Clone, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = arm::on_insert_request, on_discard = cancel::on_discard_request)]

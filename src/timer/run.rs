@@ -169,10 +169,11 @@ impl Run {
         let mut ended = SmallVec::<[(ClockKey, Option<u64>); AHEAD]>::new();
         // As long as no handler runs, several clocks share what they fetch of the world.
         let mut ahead = 1;
-        // A handler may write the component of a clock.
+        // A system may have written the component of a clock since the reading.
         let mut is_written = match due.last() {
             Some(&(.., clock)) if built_in_id(clock).is_none() => {
-                params.get_mut(world)?.is_any_clock_written()
+                let own = world.resource::<ClockTable>().own_clocks();
+                params.get_mut(world)?.is_any_clock_written(own)
             }
             _ => true,
         };

@@ -166,9 +166,11 @@ impl Modifiers {
         match self.note(entity.archetype()) {
             Modified::Nothing => true,
             Modified::OwnerOrAction => {
-                let owner = entity.get().map(|&OwnedBy(owner)| world.get_entity(owner));
-                let owner = owner.and_then(Result::ok);
-                owner.is_some_and(|owner| self.note(owner.archetype()) == Modified::Nothing)
+                let Some(&OwnedBy(owner)) = entity.get() else {
+                    return true;
+                };
+                let owner = world.get_entity(owner);
+                owner.is_ok_and(|owner| self.note(owner.archetype()) == Modified::Nothing)
             }
             Modified::ClockOrHalt => false,
         }

@@ -179,9 +179,10 @@ impl Fired {
 }
 
 impl Firing<'_, '_> {
-    /// Returns `true` if the component of a clock on an entity was written since the last call.
-    pub(super) fn is_any_clock_written(&self) -> bool {
-        is_any_written(&self.clocks)
+    /// Returns `true` if the component of one of the `own` clocks on entities may have been written since the last
+    /// call.
+    pub(super) fn is_any_clock_written(&self, own: usize) -> bool {
+        is_any_written(&self.clocks, own)
     }
 
     /// Prefetches what the first firing of each turn needs, so that the cache misses of several clocks overlap.

@@ -296,7 +296,8 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
             false => next_frame(app.world_mut(), &mut updates, start),
         };
         let asleep = Instant::now();
-        if was_called {
+        // A frame that is due so soon is not kept waiting.
+        if was_called && next.is_none_or(|next| next > asleep + ANSWER_TIME) {
             spin_until(ANSWER_TIME, || Inbox::has_arrivals(app.world()));
         }
         while !is_stopped.load(Ordering::Acquire) && !Inbox::has_arrivals(app.world()) {

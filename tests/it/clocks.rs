@@ -173,6 +173,25 @@ fn a_system_stops_a_clock_after_the_reading_and_before_the_run() {
     }
 }
 
+/// The queries of the plugin don't find the entity of the clock.
+#[test]
+fn a_clock_on_an_entity_that_the_game_hides_stops_at_once() {
+    #[derive(Component)]
+    struct Hidden;
+
+    let mut app = unobserved_app();
+    app.world_mut().register_disabling_component::<Hidden>();
+    let clock = app.world_mut().spawn((Clock::new(), Hidden)).id();
+    spawn(&mut app, "x", Timer::every(ms(10)).on(clock));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_unobserved(&mut app), ["x"]);
+    app.world_mut().get_mut::<Clock>(clock).unwrap().pause();
+    for _ in 0..3 {
+        advance_ms(&mut app, 10);
+        assert_eq!(fired_unobserved(&mut app), [""; 0]);
+    }
+}
+
 #[test]
 fn an_action_stops_a_later_clock_in_the_same_run() {
     for (nth, stop) in STOPS.into_iter().enumerate() {

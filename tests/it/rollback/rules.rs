@@ -521,7 +521,8 @@ fn a_time_out_of_a_discarded_future_does_not_arrive() {
     restore(&mut app, &snapshot);
     let mut requests = app.world_mut().query_filtered::<Entity, With<OwnedBy>>();
     let request = requests.single(app.world()).unwrap();
-    app.world_mut().entity_mut(request).remove::<Timer>();
+    app.world_mut().despawn(request);
+    app.update();
     app.update();
     assert_eq!(app.world().resource::<Log>().0, [""; 0]);
 }

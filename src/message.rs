@@ -52,7 +52,7 @@ pub(crate) use {
     directory::{Directory, MovedRequest},
     followers::{Followers, on_enable_follower},
     mailbag::Mailbag,
-    request::time_out,
+    request::report_time_out,
     sender::Inbox,
     transit::{is_held, on_end_transit},
 };

@@ -14,7 +14,7 @@ use crate::{
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, deliver_messages, follow,
-        on_enable_follower, on_end_transit, time_out,
+        on_enable_follower, on_end_transit, report_time_out,
     },
     missing_plugin::NothingToReport,
     owner::Owned,
@@ -301,7 +301,7 @@ impl DuePlugin {
         register_events(world);
         world.init_resource::<TimerHandlers>();
         world.init_resource::<TimerBudget>();
-        world.insert_resource(OnTimeOut(time_out));
+        world.insert_resource(OnTimeOut(report_time_out));
         world.init_resource::<RunDepth>();
         world.insert_resource(Mailbag::new(self.mailbox_capacity));
         world.init_resource::<Followers>();

@@ -299,7 +299,7 @@ pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
 }
 
 /// Tells the asking entity that a request has timed out.
-pub(crate) fn time_out(world: &mut World, request: Entity) {
+pub(crate) fn report_time_out(world: &mut World, request: Entity) {
     match world.get::<OwnedBy>(request) {
         Some(&OwnedBy(asker)) => {
             let (to, role) = (

@@ -178,17 +178,12 @@ impl Modifiers {
 
     #[cold]
     fn note_new(&mut self, archetype: &Archetype) -> Modified {
-        let modified = self.of(archetype);
-        self.set(archetype.id(), modified);
-        modified
-    }
-
-    pub(super) fn set(&mut self, archetype: ArchetypeId, modified: Modified) {
-        let index = archetype.index();
+        let (modified, index) = (self.of(archetype), archetype.id().index());
         if self.archetypes.len() <= index {
             self.archetypes.resize(index + 1, None);
         }
         self.archetypes[index] = Some(modified);
+        modified
     }
 }
 

@@ -410,14 +410,20 @@ fn a_request_that_was_saved_between_its_time_out_and_no_answer_completes_once() 
     let mut entities = EntityHashMap::from_iter([(me, me_there), (asked, asked_there)]);
     let loaded = app.world_mut().load_timers(&saved, &mut entities);
     loaded.expect("the data should be valid");
-    let [first, second, _] = requests.map(|request| Some(entities[&request]));
+    let [first, second, third] = requests.map(|request| Some(entities[&request]));
     for _ in 0..3 {
         advance_ms(&mut app, 0);
         let told = told(&app, me_there);
         assert_eq!(told, [(second, false), (first, false)], "in this order");
+    }
+    app.world_mut().entity_mut(me_there).remove::<Paused>();
+    for millis in [469, 1] {
         let open = app.world().get::<Owned>(me_there).map(Owned::len);
         assert_eq!(open, Some(1), "the third is open");
+        advance_ms(&mut app, millis);
     }
+    let told = told(&app, me_there);
+    assert_eq!(told, [(second, false), (first, false), (third, false)]);
 }
 
 #[test]

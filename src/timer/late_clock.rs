@@ -55,6 +55,20 @@ pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWor
     }
 }
 
+/// Puts the loaded timers of an owner that wait for its clock on it: a scene inserts the list of what the owner owns
+/// after the clock.
+pub(super) fn follow_loaded_clock(world: &mut DeferredWorld, owner: Entity) {
+    if world.get::<Clock>(owner).is_none() {
+        return;
+    }
+    for entity in owned_by(world, owner) {
+        for kind in Kind::ALL {
+            let mut commands = world.commands();
+            commands.queue(move |world: &mut World| _ = put_on_loaded_clock(world, entity, kind));
+        }
+    }
+}
+
 /// Starts the new timers again that an [`OnClock`] puts on another clock.
 pub(crate) fn start_on_clock(inserted: On<Insert<OnClock>>, mut world: DeferredWorld) {
     let entity = inserted.entity;

@@ -11,7 +11,7 @@ use bevy_reflect::prelude::*;
 
 use super::{
     Kind, TimerQueues,
-    late_clock::start_again_if_elsewhere,
+    late_clock::{follow_loaded_clock, start_again_if_elsewhere},
     owner::{Owned, OwnedBy, owned_by, owner_of, with_owners},
     queued::Mark,
     queues::change_armed,
@@ -318,9 +318,10 @@ pub(crate) fn on_resume(resumed: On<Remove<Deciding>>, mut world: DeferredWorld)
     commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
 }
 
-/// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after the pause. What
-/// the owner owns may wait although the owner itself runs while it is paused.
+/// Halts the timers of the entities on a list whose owner is paused, and puts them on its loaded clock: a scene inserts
+/// the list after both. What the owner owns may wait although the owner itself runs while it is paused.
 pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    follow_loaded_clock(&mut world, entity);
     let marks = [PauseMark::Paused, PauseMark::PausedBy, PauseMark::Disabled];
     let may_wait = world.get_entity(entity).is_ok_and(|entity| {
         let is_stopped = |it| marks.iter().any(|&mark| has(it, mark));

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use core::{error::Error, mem};
 
 use bevy_ecs::{
-    change_detection::{ContiguousRef, Tick as ChangeTick},
+    change_detection::{ContiguousComponentTicksRef, ContiguousRef, Tick as ChangeTick},
     entity_disabling::Disabled,
     lifecycle::HookContext,
     prelude::*,
@@ -42,14 +42,21 @@ pub(crate) fn is_any_written(clocks: &ClockComponents, own: usize) -> bool {
     };
     let mut seen = 0;
     for (entities, clocks, _) in groups {
-        // A group in which nothing was written costs one look.
-        let (_, ticks) = ContiguousRef::split(clocks);
-        if ticks.summary_tick_is_changed() != Some(false) {
+        if ticks_if_written(clocks).is_some() {
             return true;
         }
         seen += entities.len();
     }
     seen != own
+}
+
+/// Returns the change ticks of a group of clocks, or `None` if nothing was written since the query last ran. That costs
+/// one look.
+fn ticks_if_written<'w>(
+    clocks: ContiguousRef<'w, Clock>,
+) -> Option<ContiguousComponentTicksRef<'w>> {
+    let (_, ticks) = ContiguousRef::split(clocks);
+    (ticks.summary_tick_is_changed() != Some(false)).then_some(ticks)
 }
 
 /// Finds the clocks whose components were written.
@@ -91,9 +98,7 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     match own.contiguous_iter() {
         Ok(groups) => {
             for (entities, clocks, _) in groups {
-                let (_, ticks) = ContiguousRef::split(clocks);
-                // A group in which nothing was written costs one look.
-                if ticks.summary_tick_is_changed() != Some(false) {
+                if let Some(ticks) = ticks_if_written(clocks) {
                     let clocks = entities.iter().zip(ticks.changed());
                     let edited = clocks.filter(|&(_, &changed)| is_new(changed));
                     edited.for_each(|(&entity, _)| note(entity.into()));

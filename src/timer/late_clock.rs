@@ -1,12 +1,14 @@
 //! Clocks that come to an entity later than its timers.
 
+use alloc::vec::Vec;
 use core::iter;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
-    Kind, TimerQueues,
+    Kind, Place, TimerQueues,
     arm::{put_on_loaded_clock, settle_now, start_again},
+    place::NO_CLOCK,
     queued::Mark,
 };
 use crate::{
@@ -39,20 +41,25 @@ pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWor
     let clock = added.entity;
     let is_loaded = world.get(clock).is_some_and(Clock::is_loaded);
     let owned = owned_by(&world, clock).into_iter();
-    for entity in iter::once(clock).chain(owned) {
-        for kind in Kind::ALL {
-            let timer = kind.get(&world, entity);
-            if timer.is_some_and(|timer| timer.seat.place().is_some()) {
-                let mut commands = world.commands();
-                commands.queue(move |world: &mut World| {
-                    match is_loaded {
-                        true => put_on_loaded_clock(world, entity, kind),
-                        false => follow_clock(world, entity, kind, clock),
-                    };
-                });
-            }
-        }
+    for (entity, kind, _) in placed(&world, iter::once(clock).chain(owned)) {
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| {
+            match is_loaded {
+                true => put_on_loaded_clock(world, entity, kind),
+                false => follow_clock(world, entity, kind, clock),
+            };
+        });
     }
+}
+
+/// Returns the timers on entities that are in a queue.
+fn placed(world: &World, entities: impl Iterator<Item = Entity>) -> Vec<(Entity, Kind, Place)> {
+    let timers = entities.flat_map(|entity| Kind::ALL.map(|kind| (entity, kind)));
+    let placed = timers.filter_map(|(entity, kind)| {
+        let place = kind.get(world, entity)?.seat.place()?;
+        Some((entity, kind, place))
+    });
+    placed.collect()
 }
 
 /// Puts the loaded timers of an owner that wait for its clock on it: a scene inserts the list of what the owner owns
@@ -61,8 +68,9 @@ pub(super) fn follow_loaded_clock(world: &mut DeferredWorld, owner: Entity) {
     if world.get::<Clock>(owner).is_none() {
         return;
     }
-    for entity in owned_by(world, owner) {
-        for kind in Kind::ALL {
+    let owned = owned_by(world, owner).into_iter();
+    for (entity, kind, place) in placed(world, owned) {
+        if place.0 == NO_CLOCK {
             let mut commands = world.commands();
             commands.queue(move |world: &mut World| _ = put_on_loaded_clock(world, entity, kind));
         }

@@ -26,7 +26,7 @@ use super::{
     turn::{FireParams, Fired, Turn},
 };
 use crate::{
-    clock::{Cadence, ClockKey, ClockTable, DueClock, Scope, built_in_id},
+    clock::{Cadence, ClockKey, ClockTable, DueClock, Scope, built_in_id, is_any_written},
     owner::OwnedBy,
     queue::Key,
 };
@@ -173,7 +173,7 @@ impl Run {
         let mut is_written = match due.last() {
             Some(&(.., clock)) if built_in_id(clock).is_none() => {
                 let own = world.resource::<ClockTable>().own_clocks();
-                params.get_mut(world)?.is_any_clock_written(own)
+                is_any_written(&params.get_mut(world)?.clocks, own)
             }
             _ => true,
         };

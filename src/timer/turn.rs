@@ -24,7 +24,7 @@ use super::{
 use crate::{
     clock::{
         Age, Changes, Clock, ClockComponents, ClockKey, ClockTable, DueClock, PackedClockId,
-        Reading, Scope, is_any_written, is_game_stopped, read_running,
+        Reading, Scope, is_game_stopped, read_running,
     },
     owner::OwnedBy,
     queue::{First, Key, prefetch},
@@ -37,7 +37,7 @@ pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 pub(crate) struct Firing<'w, 's> {
     pub(super) queues: ResMut<'w, TimerQueues>,
     entities: Entities<'w, 's>,
-    clocks: ClockComponents<'w, 's>,
+    pub(super) clocks: ClockComponents<'w, 's>,
     messages: ResMut<'w, Messages<TimerFired>>,
 }
 
@@ -179,12 +179,6 @@ impl Fired {
 }
 
 impl Firing<'_, '_> {
-    /// Returns `true` if the component of one of the `own` clocks on entities may have been written since the last
-    /// call.
-    pub(super) fn is_any_clock_written(&self, own: usize) -> bool {
-        is_any_written(&self.clocks, own)
-    }
-
     /// Prefetches what the first firing of each turn needs, so that the cache misses of several clocks overlap.
     pub(super) fn prefetch(&self, turns: &[Option<Turn>]) {
         let queues = || {

@@ -24,8 +24,7 @@ pub trait DueWorldExt: BorrowMut<World> {
     ///
     /// # Panics
     ///
-    /// Panics if a handler is already registered under this name. Names that start with `bevy_due: `
-    /// are for the crate.
+    /// Panics if a handler is already registered under this name.
     ///
     /// # Examples
     ///

@@ -382,7 +382,7 @@ fn report_unknown(world: &mut World, entity: Entity, unknown: BevyError) {
     call_with_world::<TimerAction>(world, "TimerAction", entity, |_| Err(unknown));
 }
 
-/// Registers a closure as a handler. Unlike a system, it can run within itself.
+/// Registers a closure as a handler.
 #[track_caller]
 pub(crate) fn add_handler(
     world: &mut World,

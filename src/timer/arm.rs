@@ -55,7 +55,8 @@ pub(super) struct SwapList {
     peak: RecentPeak,
 }
 
-/// The bit in the sequence of a lifetime: at equal deadlines, lifetimes end after all timers have fired.
+/// The bit in the sequence of a lifetime: at equal deadlines, lifetimes end after all timers have fired and all
+/// requests have timed out.
 pub(super) const LIFETIME: u64 = 1 << 63;
 
 impl Arming {
@@ -341,8 +342,8 @@ pub(crate) fn swap(world: &mut World) {
 }
 
 impl TimerQueues {
-    /// Arms the plain timers on the list whose entities and owners have no modifiers, and takes them off it. Most timers
-    /// are like that: this looks at each of them once. Returns their number.
+    /// Arms the plain timers on the list whose entities and owners have no modifiers, and takes them off it. Most
+    /// timers are like that: this looks at each of them once. Returns their number.
     fn arm_plain(&mut self, world: &World, listed: &mut Vec<Place>) -> u64 {
         let (game, _) = ClockTable::GAME;
         let now = world.resource::<ClockTable>().game_time();

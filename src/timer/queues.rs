@@ -447,7 +447,7 @@ impl TimerQueues {
         new.map(|timer| (timer.entity, timer.kind()))
     }
 
-    /// Adds the entities whose timers or lifetimes run on these clocks.
+    /// Adds the entities whose timers of any kind run on these clocks.
     pub(crate) fn add_running_on(&self, clocks: &ChangedClocks, changed: &mut Vec<Entity>) {
         for clock in clocks.keys() {
             let timers = self.get(clock).map(|queue| queue.timers.iter());
@@ -475,7 +475,7 @@ impl ClockQueue {
         self.timers.len() - self.silent
     }
 
-    /// Returns the place of a timer among all timers and lifetimes, in the order in which they were armed.
+    /// Returns the place of a timer among the timers of all kinds, in the order in which they were armed.
     pub(super) fn armed_as(&self, key: Key) -> Option<u64> {
         let sequence = self.timers.sequence(key)?;
         Some(sequence & !LIFETIME)

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{clock::ClockId, journal::Journal};
 
-/// A timer or a lifetime, by its entity.
+/// A timer, a time-out or a lifetime, by its entity.
 pub(crate) type TimerName = (Entity, Kind);
 
 /// The timers that have changed, as they were. `None` was not in a queue.
@@ -177,7 +177,7 @@ impl TimerQueues {
         Some(place)
     }
 
-    /// Adds the entities whose timers or lifetimes have changed since `mark`, at which `journal` began.
+    /// Adds the entities whose timers have changed since `mark`, at which `journal` began.
     pub(crate) fn add_changed(
         &self,
         world: &World,

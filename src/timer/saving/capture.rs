@@ -23,7 +23,7 @@ pub(crate) struct Capture<'w> {
     queues: &'w TimerQueues,
     table: &'w ClockTable,
     pub(crate) times: ClockTimes<'w>,
-    /// The timers and lifetimes that have ended, but may still be there.
+    /// The timers of each kind that have ended, but may still be there.
     ended: HashSet<(Entity, Kind)>,
     /// The marks of the entities that the next run despawns.
     pub(crate) finished: EntityHashMap<Finished>,
@@ -55,7 +55,7 @@ impl<'w> Capture<'w> {
         })
     }
 
-    /// Returns the timer or the lifetime on an entity in its state, or `None` if there is none.
+    /// Returns the timer of a kind on an entity in its state, or `None` if there is none.
     pub(crate) fn save(&mut self, entity: EntityRef, kind: Kind) -> Option<Timer> {
         let state = self.state(entity, kind)?;
         let mut saved = kind.on(entity)?.clone();
@@ -63,7 +63,7 @@ impl<'w> Capture<'w> {
         Some(saved)
     }
 
-    /// Returns the state of the timer or the lifetime on an entity, or `None` if there is none.
+    /// Returns the state of the timer of a kind on an entity, or `None` if there is none.
     pub(super) fn state(&mut self, entity: EntityRef, kind: Kind) -> Option<TimerState> {
         let component = kind.on(entity)?;
         match component.seat.place() {

@@ -14,7 +14,7 @@ use crate::{
     timer::{queued::ArmedTimer, random::RandomInterval},
 };
 
-/// The state of a timer or a lifetime.
+/// The state of a timer, a time-out or a lifetime.
 #[derive(MapEntities, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum TimerState {

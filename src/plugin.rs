@@ -4,7 +4,11 @@ use alloc::vec::Vec;
 use core::{marker::PhantomData, num::NonZeroU32};
 
 use bevy_app::{FixedMain, prelude::*};
-use bevy_ecs::{observer::IntoObserver, prelude::*};
+use bevy_ecs::{
+    observer::IntoObserver,
+    prelude::*,
+    system::{SystemParam, SystemState},
+};
 use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
@@ -23,12 +27,11 @@ use crate::{
     timer::{
         FireParams, KeyTable, OnTimeOut, OpenRequest, OwnedTimerCancelled, OwnedTimerFired,
         RunDepth, Shown, TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerQueues,
-        add_modified_clocks, add_timer, check_component, check_handler, limit_backlog,
-        move_timers_to_clock, on_pause, on_remove_clock, on_resume, run_timers, show_statuses,
-        start_on_clock, take_key,
+        add_modified_clocks, add_timer, check_component, check_handler, move_timers_to_clock,
+        on_pause, on_remove_clock, on_resume, run_timers, show_statuses, start_on_clock, take_key,
     },
     update::{
-        UpdateRosters, UpdateState, begin_updates, enroll, move_updates_to_clock, run_updates,
+        UpdateRosters, UpdateState, enroll, follow_clocks, move_updates_to_clock, run_updates,
     },
 };
 
@@ -383,31 +386,59 @@ fn register_types(app: &mut App) {
 }
 
 fn read_frame_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
-    add_modified_clocks(world);
-    read_clocks(world, Cadence::Frame, edited)
+    read_clocks(world, Cadence::Frame, edited, add_modified_clocks)
 }
 
 fn read_fixed_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
-    add_modified_clocks(world);
-    read_clocks(world, Cadence::FixedStep, edited)
+    read_clocks(world, Cadence::FixedStep, edited, add_modified_clocks)
 }
 
-fn run_frame_timers(world: &mut World, fire: &mut FireParams, shown: &mut Shown) -> Result {
-    forget_dropped_snapshots(world);
-    limit_backlog(world);
-    begin_updates(world, Cadence::Frame);
-    run_timers(world, Cadence::Frame, fire)?;
+/// What a run begins with.
+#[derive(SystemParam)]
+struct RunParams<'w> {
+    clocks: ResMut<'w, ClockTable>,
+    timers: ResMut<'w, TimerQueues>,
+    updates: ResMut<'w, UpdateRosters>,
+}
+
+type RunState = SystemState<RunParams<'static>>;
+
+fn run_frame_timers(
+    world: &mut World,
+    run: &mut RunState,
+    fire: &mut FireParams,
+    shown: &mut Shown,
+) -> Result {
+    run_due(world, Cadence::Frame, run, fire)?;
     show_statuses(world, shown)
+}
+
+fn run_fixed_timers(world: &mut World, run: &mut RunState, fire: &mut FireParams) -> Result {
+    run_due(world, Cadence::FixedStep, run, fire)
+}
+
+/// Lets new callbacks take part, and fires the timers that are due. Most often, there is nothing to do.
+fn run_due(
+    world: &mut World,
+    cadence: Cadence,
+    run: &mut RunState,
+    fire: &mut FireParams,
+) -> Result {
+    forget_dropped_snapshots(world);
+    let mut params = run.get_mut(world)?;
+    if params.clocks.take_moved() {
+        follow_clocks(world);
+        params = run.get_mut(world)?;
+    }
+    params.updates.begin(cadence);
+    if params.timers.begin_idle(&params.clocks, cadence) {
+        return Ok(());
+    }
+    run_timers(world, cadence, fire)
 }
 
 fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
     run_updates(world, Cadence::Frame, state)
-}
-
-fn run_fixed_timers(world: &mut World, fire: &mut FireParams) -> Result {
-    forget_dropped_snapshots(world);
-    begin_updates(world, Cadence::FixedStep);
-    run_timers(world, Cadence::FixedStep, fire)
 }
 
 fn run_fixed_updates(world: &mut World, state: &mut UpdateState) -> Result {

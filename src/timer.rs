@@ -80,7 +80,6 @@ pub use end::Finished;
 pub(crate) use end::on_remove_clock;
 #[cfg(feature = "serialize")]
 pub(crate) use end::{forget_timer, forget_timers};
-pub(crate) use events::limit_backlog;
 pub use events::{OwnedTimerFired, TimerFired};
 pub(crate) use fast_forward::{fast_forward, fast_forward_soon, fast_forward_to_next};
 #[cfg(feature = "serialize")]

@@ -17,7 +17,7 @@ use crate::{
     seat::Seat,
 };
 pub(crate) use rosters::{
-    UpdateRosters, begin_updates, enroll, leave_later_clocks, move_updates_to_clock,
+    UpdateRosters, enroll, follow_clocks, leave_later_clocks, move_updates_to_clock,
     pause_updates_from,
 };
 #[cfg(feature = "worlds")]

@@ -54,11 +54,6 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Returns `true` if no clock was loaded, and none waits for its parent.
-    pub(super) fn is_idle(&self) -> bool {
-        self.clocks.is_empty() && self.waiting.is_empty()
-    }
-
     pub(super) fn add(&mut self, order: Option<Order>, (key, age): (ClockKey, Age)) {
         if order.is_some() || !self.clocks.is_empty() {
             self.clocks.push((order.unwrap_or(Order::MAX), age, key));
@@ -67,6 +62,16 @@ impl Load {
 }
 
 impl ClockTable {
+    /// Returns `true` if no clock was loaded, and none waits for its parent or for modifiers.
+    pub(super) fn is_settled(&self) -> bool {
+        let Load {
+            clocks,
+            waiting,
+            modified,
+        } = &self.load;
+        clocks.is_empty() && waiting.is_empty() && modified.is_empty() && self.rows.orphans == 0
+    }
+
     /// Returns `true` if a parent or a modified clock has not arrived yet.
     #[cfg(feature = "worlds")]
     pub(crate) fn is_loading(&self) -> bool {

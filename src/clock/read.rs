@@ -60,20 +60,31 @@ fn ticks_if_written<'w>(
 }
 
 /// Finds the clocks whose components were written.
-pub(crate) type EditedClocks =
-    SystemState<(ClockComponents<'static, 'static>, Res<'static, ClockTable>)>;
+pub(crate) type EditedClocks = SystemState<(
+    ClockComponents<'static, 'static>,
+    ResMut<'static, ClockTable>,
+)>;
 
-/// Reads the clocks of a cadence.
+/// Reads the clocks of a cadence. `before_changes` runs before changes of clocks are taken over.
 pub(crate) fn read_clocks(
     world: &mut World,
     cadence: Cadence,
     edited: &mut EditedClocks,
+    before_changes: impl FnOnce(&mut World),
 ) -> Result {
-    let skipped = take_changes(world, edited)?;
     let mut times = [(0, 0); BUILT_IN.len()];
     for &root in cadence.roots() {
         times[root as usize] = bevy_time(world, BUILT_IN[root as usize]);
     }
+    let now = world.change_tick();
+    let (own, mut table) = edited.get_mut(world)?;
+    let edited = table.take_edited(&own, now);
+    if edited.is_empty() && table.is_settled() {
+        table.advance(cadence, times);
+        return Ok(());
+    }
+    before_changes(world);
+    let skipped = take_over(world, edited);
     let mut table = world.resource_mut::<ClockTable>();
     table.end_load();
     table.advance(cadence, times);
@@ -83,42 +94,20 @@ pub(crate) fn read_clocks(
     Ok(())
 }
 
-/// Takes over the changes of all components, and returns the clocks that have skipped time. The changes count from
-/// the time that the clocks show.
-pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Result<Vec<ClockKey>> {
+/// Takes over the changes of all components. The changes count from the time that the clocks show.
+pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Result {
     let now = world.change_tick();
-    let (own, table) = edited.get(world)?;
-    let mut edited = Vec::new();
-    let mut note = |clock: ClockId| {
-        let found = table.find(clock).ok();
-        edited.extend(found.map(|found| found.key));
-    };
-    // The frame and the fixed schedule both look for changes.
-    let is_new = |changed: ChangeTick| changed.is_newer_than(table.taken, now);
-    match own.contiguous_iter() {
-        Ok(groups) => {
-            for (entities, clocks, _) in groups {
-                if let Some(ticks) = ticks_if_written(clocks) {
-                    let clocks = entities.iter().zip(ticks.changed());
-                    let edited = clocks.filter(|&(_, &changed)| is_new(changed));
-                    edited.for_each(|(&entity, _)| note(entity.into()));
-                }
-            }
-        }
-        // The game hides entities with a component that is not stored in tables.
-        Err(_) => {
-            let edited = own.iter();
-            let edited = edited.filter(|(_, clock, _)| is_new(clock.last_changed()));
-            edited.for_each(|(entity, ..)| note(entity.into()));
-        }
+    let (own, mut table) = edited.get_mut(world)?;
+    let edited = table.take_edited(&own, now);
+    if !edited.is_empty() || !table.is_settled() {
+        take_over(world, edited);
     }
-    table.edited().for_each(note);
-    let mut table = world.resource_mut::<ClockTable>();
-    table.taken = now;
-    if edited.is_empty() && table.load.is_idle() && table.rows.orphans == 0 {
-        return Ok(Vec::new());
-    }
-    table.order_loaded();
+    Ok(())
+}
+
+/// Takes over the changes of these clocks, and of those that were loaded. Returns the clocks that have skipped time.
+fn take_over(world: &mut World, edited: Vec<ClockKey>) -> Vec<ClockKey> {
+    world.resource_mut::<ClockTable>().order_loaded();
     take_settings_of(world, edited.iter().copied());
     for error in world.resource_mut::<ClockTable>().end_waiting() {
         warn(&mut world.into(), error);
@@ -140,7 +129,7 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
         table.change_settled(key, |row| jump.apply(&mut row.time));
     }
     let skipped = jumps.iter().filter(|(_, jump)| !jump.skip_by.is_zero());
-    Ok(skipped.map(|&(key, _)| key).collect())
+    skipped.map(|&(key, _)| key).collect()
 }
 
 /// Brings loaded clocks into their order. Lets clocks take over the settings of their components before the
@@ -202,6 +191,42 @@ pub(crate) fn bevy_time(world: &World, clock: ClockId) -> (u64, u64) {
 }
 
 impl ClockTable {
+    /// Returns the clocks whose components were written since the last time, up to the tick `now`.
+    fn take_edited(&mut self, own: &ClockComponents, now: ChangeTick) -> Vec<ClockKey> {
+        let mut edited = Vec::new();
+        let mut note = |clock: ClockId| {
+            let found = self.find(clock).ok();
+            edited.extend(found.map(|found| found.key));
+        };
+        // The frame and the fixed schedule both look for changes.
+        let is_new = |changed: ChangeTick| changed.is_newer_than(self.taken, now);
+        if self.own_clocks() > 0 {
+            match own.contiguous_iter() {
+                Ok(groups) => {
+                    for (entities, clocks, _) in groups {
+                        if let Some(ticks) = ticks_if_written(clocks) {
+                            let clocks = entities.iter().zip(ticks.changed());
+                            let edited = clocks.filter(|&(_, &changed)| is_new(changed));
+                            edited.for_each(|(&entity, _)| note(entity.into()));
+                        }
+                    }
+                }
+                // The game hides entities with a component that is not stored in tables.
+                Err(_) => {
+                    let edited = own.iter();
+                    let edited = edited.filter(|(_, clock, _)| is_new(clock.last_changed()));
+                    edited.for_each(|(entity, ..)| note(entity.into()));
+                }
+            }
+        }
+        let edits = self.changes.edits();
+        if edits != self.taken_edits {
+            self.edited().for_each(note);
+        }
+        (self.taken, self.taken_edits) = (now, edits);
+        edited
+    }
+
     /// Returns the built-in clocks whose components were edited.
     fn edited(&self) -> impl Iterator<Item = ClockId> {
         let clocks = (0..).zip(&self.built_in);

@@ -237,6 +237,7 @@ pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) 
     for (key, clock) in (0..).zip(saved) {
         table.restore(key, clock);
     }
+    table.changes.note_edit();
     table.built_in = saved.clone();
     for (id, clock) in BUILT_IN.into_iter().zip(&mut table.built_in) {
         clock.parent = id;

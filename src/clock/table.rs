@@ -49,6 +49,8 @@ pub(crate) struct ClockTable {
     pub(super) has_moved: bool,
     /// When the settings of the components were last taken over.
     pub(super) taken: ChangeTick,
+    /// The number of edits of the built-in clocks then.
+    pub(super) taken_edits: u64,
 }
 
 /// Counts what makes a computed time or a written state stale. Each reading counts.
@@ -111,6 +113,7 @@ impl ClockTable {
             changes: Changes::default(),
             has_moved: false,
             taken: ChangeTick::new(0),
+            taken_edits: 0,
         };
         for (key, id) in (0..).zip(BUILT_IN) {
             let seen = elapsed(id);
@@ -638,12 +641,17 @@ impl Changes {
     /// Returns the number of changes, and of edits of the components of built-in clocks.
     #[inline]
     pub(crate) fn with_edits(&self) -> u64 {
-        self.get() + self.0.edits.load(Relaxed)
+        self.get() + self.edits()
+    }
+
+    #[inline]
+    pub(super) fn edits(&self) -> u64 {
+        self.0.edits.load(Relaxed)
     }
 
     /// Counts an edit of the component of a built-in clock, before it happens. The next reading takes it
     /// over, but a pause stops the clock at once.
-    fn note_edit(&self) {
+    pub(super) fn note_edit(&self) {
         self.0.edits.fetch_add(1, Relaxed);
     }
 }

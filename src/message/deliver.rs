@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::any::Any;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{prelude::*, system::SystemState};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
@@ -35,12 +35,25 @@ pub(super) type DeliveryState<P = ()> = PumpState<(
     P,
 )>;
 
+/// Finds the messages that wait.
+pub(crate) type WaitingMail = SystemState<(
+    ResMut<'static, Inbox>,
+    ResMut<'static, Mailbag>,
+    Res<'static, Followers>,
+)>;
+
 /// Delivers the messages that were sent since the last run.
-pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> Result {
+pub(crate) fn deliver_messages(
+    world: &mut World,
+    waiting: &mut WaitingMail,
+    state: &mut DeliveryState,
+) -> Result {
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
-    Inbox::move_to_mailbag(world);
-    if world.resource::<Mailbag>().is_idle() && !written::is_waiting(world) {
+    let (mut inbox, mut mailbag, followers) = waiting.get_mut(world)?;
+    inbox.move_to(&mut mailbag);
+    let is_any_written = !followers.written.is_empty();
+    if mailbag.is_idle() && !(is_any_written && written::is_waiting(world)) {
         return Ok(());
     }
     // Components of a game may also disable entities, unnoticed.
@@ -244,8 +257,8 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
 pub(crate) fn close_inbox(world: &mut World) -> Vec<Letter> {
     Inbox::close(world);
     if world.contains_resource::<Mailbag>() {
-        let mut state = DeliveryState::new(world);
-        if let Err(error) = deliver_messages(world, &mut state) {
+        let (mut waiting, mut state) = (SystemState::new(world), SystemState::new(world));
+        if let Err(error) = deliver_messages(world, &mut waiting, &mut state) {
             report::<Inbox>(world, error);
         }
     }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::{any::Any, fmt, mem, mem::MaybeUninit, sync::atomic::Ordering};
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_platform::{cell::SyncCell, collections::HashMap, sync::Arc};
 
 use super::{
@@ -190,6 +190,8 @@ pub(crate) struct Inbox {
     shared: Arc<Shared>,
     /// An empty queue, with the memory for the next frame.
     spare: Queue,
+    /// Whether there is no memory to trim either, unless something has arrived since.
+    is_idle: bool,
 }
 
 /// What an inbox shares with its senders.
@@ -276,10 +278,15 @@ impl Inbox {
     /// Takes the items that have arrived, with `is_closed` for the last time. Returns `None` if none has
     /// arrived for a while.
     fn take(&mut self, is_closed: bool) -> Option<Queue> {
+        // This look takes no lock.
+        if self.is_idle && !is_closed && !self.shared.has_arrivals.load(Ordering::Acquire) {
+            return None;
+        }
         let mut open = self.shared.lock();
         open.is_closed |= is_closed;
         let is_awaited = !open.when_room.is_empty();
-        if open.queue.is_idle() && self.spare.is_idle() && !is_awaited {
+        self.is_idle = open.queue.is_idle() && self.spare.is_idle() && !is_awaited;
+        if self.is_idle {
             return None;
         }
         let mut queue = mem::take(&mut self.spare);
@@ -296,19 +303,21 @@ impl Inbox {
 
     /// Moves all items that have arrived in a world into its mailbag, if it has one.
     pub(crate) fn move_to_mailbag(world: &mut World) {
-        if !world.contains_resource::<Mailbag>() {
-            return;
+        let mut state = SystemState::<(ResMut<Self>, ResMut<Mailbag>)>::new(world);
+        if let Ok((mut inbox, mut mailbag)) = state.get_mut(world) {
+            inbox.move_to(&mut mailbag);
         }
-        let inbox = world.get_resource_mut::<Self>();
-        let Some(mut queue) = inbox.and_then(|mut inbox| inbox.take(false)) else {
-            return;
-        };
-        let mut mailbag = world.resource_mut::<Mailbag>();
-        mailbag.queue.append(&mut queue);
-        // A world that sleeps looks at its inbox alone.
-        mailbag.is_urgent = true;
-        // The next frame reuses the memory.
-        world.resource_mut::<Self>().spare = queue;
+    }
+
+    /// Moves all items that have arrived into a mailbag.
+    pub(super) fn move_to(&mut self, mailbag: &mut Mailbag) {
+        if let Some(mut queue) = self.take(false) {
+            mailbag.queue.append(&mut queue);
+            // A world that sleeps looks at its inbox alone.
+            mailbag.is_urgent = true;
+            // The next frame reuses the memory.
+            self.spare = queue;
+        }
     }
 }
 

@@ -433,7 +433,7 @@ const KEPT: usize = 1 << 16;
 ///
 /// Bevy keeps all messages until a fixed step runs, so that systems in the fixed schedule don't miss
 /// any. While the game is paused, timers of real time would fill the memory.
-pub(crate) fn limit_backlog(world: &mut World) {
+pub(super) fn limit_backlog(world: &mut World) {
     if !world.get_resource().is_some_and(is_game_stopped) {
         return;
     }

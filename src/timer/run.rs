@@ -14,10 +14,10 @@ use super::{
     Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerQueues,
     WhenDone,
     action::report_unknown_handlers,
-    arm::{Arming, swap},
+    arm::swap,
     budget::TimerBudget,
     end::{Ended, end_finished, when_done},
-    events::is_observed_at_all,
+    events::{is_observed_at_all, limit_backlog},
     fast_forward::fast_forward_asked,
     open_request::time_out,
     queued::Reaction,
@@ -70,11 +70,10 @@ impl RunStats {
 
 /// Arms the new timers, and fires the due ones.
 pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireParams) -> Result {
-    if world.resource::<TimerQueues>().awaits_swap() {
-        report_unknown_handlers(world);
-        forget_written(world);
-        swap(world);
-    }
+    limit_backlog(world);
+    report_unknown_handlers(world);
+    forget_written(world);
+    swap(world);
     run(world, Scope::Of(cadence), params)?;
     fast_forward_asked(world);
     Ok(())
@@ -83,13 +82,9 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireP
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the
 /// timers that are due on the clocks of a scope.
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
-    let table = world.resource::<ClockTable>();
-    let (may_be_due, cadence) = (table.may_be_due(scope), table.cadence_of(scope));
+    let cadence = world.resource::<ClockTable>().cadence_of(scope);
     let mut queues = world.resource_mut::<TimerQueues>();
     queues.begin_run(scope);
-    if !may_be_due && queues.has_no_leftovers(scope) {
-        return Ok(());
-    }
     let burst_limit = queues.burst_limit.get();
     let budget = match scope {
         Scope::Of(_) => world.get_resource().copied().unwrap_or_default(),
@@ -476,22 +471,19 @@ impl TimerQueues {
         turn.map(|_| (clock, first_look))
     }
 
-    /// Returns `true` if there are new timers or actions, or written states that the run changes.
-    fn awaits_swap(&self) -> bool {
-        let Arming {
-            swap_list,
-            unhandled,
-            ..
-        } = &self.arming;
-        !swap_list.is_empty() || !unhandled.is_empty() || self.written.is_some()
-    }
-
-    /// Returns `true` if a run has no cancellation to write, no timer to end, and none that waits for the
-    /// budget.
-    fn has_no_leftovers(&self, scope: Scope) -> bool {
-        let Reports { cancelled, .. } = &self.reports;
-        let has_ended = self.reports.has_ended(scope);
-        cancelled.len() == 0 && !has_ended && self.deferred.iter().len() == 0
+    /// Begins a run that has nothing else to do. Returns `false` if it has.
+    pub(crate) fn begin_idle(&mut self, clocks: &ClockTable, cadence: Cadence) -> bool {
+        let scope = Scope::Of(cadence);
+        let (arming, reports) = (&self.arming, &self.reports);
+        let has_new = !arming.swap_list.is_empty() || !arming.unhandled.is_empty();
+        let has_ended = reports.cancelled.len() > 0 || reports.has_ended(scope);
+        let is_due = clocks.may_be_due(scope) || self.deferred.iter().len() > 0;
+        let is_asked = self.written.is_some() || !self.forwards.is_empty();
+        let is_idle = !(has_new || has_ended || is_due || is_asked);
+        if is_idle {
+            self.begin_run(scope);
+        }
+        is_idle
     }
 }
 

@@ -77,6 +77,11 @@ impl UpdateRosters {
         }
     }
 
+    /// Lets all new callbacks take part in a run.
+    pub(crate) fn begin(&mut self, cadence: Cadence) {
+        self.joined[cadence as usize] = self.next;
+    }
+
     /// Returns `true` if there is no callback on any clock.
     #[cfg(feature = "worlds")]
     pub(super) fn has_none(&self) -> bool {
@@ -249,20 +254,9 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: ClockError) {
     });
 }
 
-/// Starts a run: moves the callbacks on clocks that have changed their cadence, and lets all new
-/// callbacks take part.
-pub(crate) fn begin_updates(world: &mut World, cadence: Cadence) {
-    follow_clocks(world);
-    let mut rosters = world.resource_mut::<UpdateRosters>();
-    rosters.joined[cadence as usize] = rosters.next;
-}
-
 /// Moves the callbacks on clocks that have changed their cadence to the other schedule. They join in
 /// its next run, as if they had just been inserted.
-fn follow_clocks(world: &mut World) {
-    if !world.resource_mut::<ClockTable>().take_moved() {
-        return;
-    }
+pub(crate) fn follow_clocks(world: &mut World) {
     let moved = world.resource_scope(|world, mut rosters: Mut<UpdateRosters>| {
         rosters.take_moved(world.resource::<ClockTable>())
     });

@@ -58,7 +58,7 @@ pub(crate) use {
 };
 #[cfg(feature = "worlds")]
 pub(crate) use {
-    deliver::{close_inbox, hand_back, has_mail},
+    deliver::{DeliveryState, close_inbox, deliver_arrivals, hand_back, has_mail},
     directory::KeyListener,
     mail::Topic,
     request::{asker_of, open, refuse},

@@ -4,16 +4,16 @@
 //! each step: see `crates/proofs/model_check`.
 
 #[cfg(not(shuttle))]
-pub(crate) use bevy_platform::sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
+pub(crate) use bevy_platform::sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
+pub(crate) use shuttle::sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize};
 
 #[cfg(feature = "worlds")]
 pub(crate) use of_worlds::*;
 
 #[cfg(all(feature = "worlds", not(shuttle)))]
 mod of_worlds {
-    pub(crate) use core::sync::atomic::AtomicU64;
+    pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64};
     use core::{hint::spin_loop, time::Duration};
     use std::time::Instant;
     pub(crate) use std::{
@@ -21,12 +21,17 @@ mod of_worlds {
         thread,
     };
 
-    /// Waits until a condition holds or the limit passes, and keeps the thread awake.
-    pub(crate) fn spin_until(limit: Duration, holds: impl Fn() -> bool) {
+    /// Waits until a condition holds or the limit passes, and keeps the thread awake. Returns `true` if the
+    /// condition holds.
+    pub(crate) fn spin_until(limit: Duration, holds: impl Fn() -> bool) -> bool {
         let start = Instant::now();
-        while !holds() && start.elapsed() < limit {
+        while !holds() {
+            if start.elapsed() >= limit {
+                return false;
+            }
             spin_loop();
         }
+        true
     }
 
     /// Waits until a channel is disconnected. Returns `false` if the limit passes first.
@@ -40,13 +45,19 @@ mod of_worlds {
     use core::time::Duration;
     use shuttle::rand::{Rng, thread_rng};
     pub(crate) use shuttle::{
-        sync::{Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic::AtomicU64, mpsc},
+        sync::{
+            Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard,
+            atomic::{AtomicBool, AtomicU64},
+            mpsc,
+        },
         thread,
     };
 
     /// Waits briefly until a condition holds. The checker has no clock, and it can hold up a thread
     /// before any step, so this need not wait.
-    pub(crate) fn spin_until(_limit: Duration, _holds: impl Fn() -> bool) {}
+    pub(crate) fn spin_until(_limit: Duration, holds: impl Fn() -> bool) -> bool {
+        holds()
+    }
 
     /// Waits until a channel is disconnected. The checker has no clock, so the limit may pass at any
     /// step.

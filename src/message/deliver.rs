@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The state of a delivery, with further parameters.
-pub(super) type DeliveryState<P = ()> = PumpState<(
+pub(crate) type DeliveryState<P = ()> = PumpState<(
     ResMut<'static, Mailbag>,
     ResMut<'static, Followers>,
     Res<'static, Directory>,
@@ -258,11 +258,20 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Letter> {
     Inbox::close(world);
     if world.contains_resource::<Mailbag>() {
         let (mut waiting, mut state) = (SystemState::new(world), SystemState::new(world));
-        if let Err(error) = deliver_messages(world, &mut waiting, &mut state) {
-            report::<Inbox>(world, error);
-        }
+        deliver_arrivals(world, &mut waiting, &mut state);
     }
     hand_back(world)
+}
+
+/// Delivers all sent messages outside a frame.
+pub(crate) fn deliver_arrivals(
+    world: &mut World,
+    waiting: &mut WaitingMail,
+    state: &mut DeliveryState,
+) {
+    if let Err(error) = deliver_messages(world, waiting, state) {
+        report::<Inbox>(world, error);
+    }
 }
 
 /// Closes the inbox, and takes all undelivered letters.

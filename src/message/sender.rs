@@ -12,7 +12,7 @@ use super::{
     queue::{Item, Queue},
     send::SendError,
 };
-use crate::sync::{AtomicBool, Mutex, MutexGuard, PoisonError};
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, PoisonError};
 
 /// A handle that sends messages to a world from any thread.
 ///
@@ -198,8 +198,8 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Shared {
     open: Mutex<Open>,
-    /// Whether the queue has items. It is changed under the lock, and read without it.
-    has_arrivals: AtomicBool,
+    /// The number of items in the queue. It is changed under the lock, and read without it.
+    arrivals: AtomicUsize,
 }
 
 /// The messages that wait for the next frame, and their bounds.
@@ -226,12 +226,16 @@ impl Shared {
     #[inline]
     fn note_arrival(&self, mut inbox: MutexGuard<Open>, bytes: usize) {
         inbox.bytes = inbox.bytes.saturating_add(bytes);
-        if inbox.queue.len() == 1 {
-            self.has_arrivals.store(true, Ordering::Release);
-            if let Some(wake) = inbox.wake.clone() {
-                drop(inbox);
-                wake();
-            }
+        let arrivals = inbox.queue.len();
+        let wake = match arrivals {
+            1 => inbox.wake.clone(),
+            _ => None,
+        };
+        // A world that looks for messages then finds the lock free.
+        self.arrivals.store(arrivals, Ordering::Release);
+        drop(inbox);
+        if let Some(wake) = wake {
+            wake();
         }
     }
 }
@@ -255,11 +259,11 @@ impl Inbox {
         self.shared.lock().capacity = (items, bytes);
     }
 
-    /// Returns `true` if an item has arrived in a world since the last frame.
+    /// Returns the number of items that have arrived in a world since the last delivery.
     #[cfg(feature = "worlds")]
-    pub(crate) fn has_arrivals(world: &World) -> bool {
+    pub(crate) fn arrivals(world: &World) -> usize {
         let inbox = world.get_resource::<Self>();
-        inbox.is_some_and(|inbox| inbox.shared.has_arrivals.load(Ordering::Acquire))
+        inbox.map_or(0, |inbox| inbox.shared.arrivals.load(Ordering::Acquire))
     }
 
     /// Refuses all messages to a world from now on.
@@ -291,7 +295,7 @@ impl Inbox {
         }
         let mut queue = mem::take(&mut self.spare);
         mem::swap(&mut open.queue, &mut queue);
-        self.shared.has_arrivals.store(false, Ordering::Relaxed);
+        self.shared.arrivals.store(0, Ordering::Relaxed);
         open.bytes = 0;
         let when_room = mem::take(&mut open.when_room);
         drop(open);

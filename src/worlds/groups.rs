@@ -48,8 +48,8 @@ use super::{
 /// # Time
 ///
 /// Each world has its own time. With `TimeUpdateStrategy::ManualDuration`, a world on a thread also
-/// advances by a step for every arrival. To test several worlds in lockstep, [add](Self::add)
-/// apps and update them one after the other.
+/// advances by a step for every frame that an arrival causes. To test several worlds in lockstep,
+/// [add](Self::add) apps and update them one after the other.
 ///
 /// # Examples
 ///

@@ -7,7 +7,7 @@ use std::{io, panic::catch_unwind, time::Instant};
 use bevy_app::{
     App, AppExit, FixedMainScheduleOrder, MainScheduleOrder, PluginsState, TaskPoolOptions,
 };
-use bevy_ecs::schedule::SingleThreadedExecutor;
+use bevy_ecs::{schedule::SingleThreadedExecutor, world::World};
 #[cfg(not(target_arch = "wasm32"))]
 use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
@@ -20,7 +20,7 @@ use super::{
     world_link::join,
 };
 use crate::{
-    message::{Inbox, Letter, Mailbag, close_inbox, hand_back},
+    message::{DeliveryState, Inbox, Letter, Mailbag, close_inbox, deliver_arrivals, hand_back},
     sync::{
         AtomicBool, Mutex, PoisonError,
         mpsc::{self, Receiver, Sender, TryRecvError},
@@ -275,32 +275,40 @@ fn run_on_this_thread(app: &mut App) {
 /// runs answers faster, and waking a thread takes several times longer.
 const ANSWER_TIME: Duration = Duration::from_micros(10);
 
+/// The time after a frame in which a world delivers messages without another frame.
+const TALK_TIME: Duration = Duration::from_micros(100);
+
 /// Runs a frame whenever a message has arrived or the [`LoopInterval`] asks for one, and an extra frame
 /// after a frame that has put something back.
 fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
     let mut updates = UpdateState::new(app.world_mut());
+    let mut delivery = DeliveryState::new(app.world_mut());
     let mut is_extra = false;
     let mut slept = Duration::ZERO;
     // The first frame always runs, because entities spawned before may have messages.
     loop {
         let start = Instant::now();
-        let was_called = Inbox::has_arrivals(app.world());
+        let was_called = Inbox::arrivals(app.world()) > 0;
         update_after(app, slept);
         if let Some(exit) = app.should_exit() {
             return Some(exit);
         }
         // Only one extra frame, so that a world that is refused again and again does not spin.
         is_extra = !is_extra && app.world().get_resource().is_some_and(Mailbag::is_urgent);
-        let next = match is_extra {
+        let mut next = match is_extra {
             true => Some(start),
             false => next_frame(app.world_mut(), &mut updates, start),
         };
         let asleep = Instant::now();
         // A frame that is due so soon is not kept waiting.
         if was_called && next.is_none_or(|next| next > asleep + ANSWER_TIME) {
-            spin_until(ANSWER_TIME, || Inbox::has_arrivals(app.world()));
+            let end = asleep + TALK_TIME;
+            let end = next.map_or(end, |next| next.min(end));
+            if talk(app.world_mut(), &mut delivery, end) {
+                next = Some(start);
+            }
         }
-        while !is_stopped.load(Ordering::Acquire) && !Inbox::has_arrivals(app.world()) {
+        while !is_stopped.load(Ordering::Acquire) && Inbox::arrivals(app.world()) == 0 {
             match next.map(|next| next.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => break,
                 Some(left) => thread::park_timeout(left),
@@ -315,6 +323,20 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
             LoopInterval::WhenDue(_) => asleep.elapsed(),
         };
     }
+}
+
+/// Delivers messages that arrive one at a time, each soon after the last. Returns `true` if it has delivered
+/// some. A batch of messages is left to the next frame.
+fn talk(world: &mut World, delivery: &mut DeliveryState, end: Instant) -> bool {
+    let mut has_delivered = false;
+    while spin_until(ANSWER_TIME, || Inbox::arrivals(world) > 0) && Inbox::arrivals(world) == 1 {
+        deliver_arrivals(world, delivery);
+        has_delivered = true;
+        if Instant::now() >= end {
+            break;
+        }
+    }
+    has_delivered
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

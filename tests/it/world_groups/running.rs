@@ -216,10 +216,70 @@ fn a_world_runs_when_a_parcel_arrives_and_not_before() {
     for _ in 0..20 {
         groups.post(say("sleepers", Delivery::All, 0)).unwrap();
         let frame = next(&told);
-        assert_eq!(frame, before + 1, "one frame for each");
+        assert!(frame - before <= 1, "at most one frame for each");
         before = frame;
     }
     end_well(&groups.stop());
+}
+
+#[test]
+fn systems_see_what_callbacks_did_without_waiting_for_the_interval() {
+    #[derive(Resource, Default)]
+    struct Said(u32);
+
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let tell = tell.clone();
+        let ears = |mut me: MessageContext, said: &Packet| {
+            let said = read(said);
+            me.commands.insert_resource(Said(said));
+        };
+        app.world_mut()
+            .spawn(MessageComponent::new().on_packet(SAY, ears));
+        app.insert_resource(NEVER)
+            .init_resource::<Said>()
+            .add_systems(Update, move |said: Res<Said>| {
+                if said.is_changed() {
+                    tell.send(said.0).ok();
+                }
+            });
+    };
+    groups.start_worlds("listeners", 1, build).unwrap();
+    assert_eq!(next(&told), 0);
+    for what in 1..1_000 {
+        groups.post(say("listeners", Delivery::All, what)).unwrap();
+        assert_eq!(next(&told), what);
+    }
+    end_well(&groups.stop());
+}
+
+#[test]
+fn worlds_run_frames_during_an_endless_conversation() {
+    let mut groups = WorldGroups::new();
+    let mut told = Vec::new();
+    for (here, there) in [("ping", "pong"), ("pong", "ping")] {
+        let (tell, frames) = mpsc::channel();
+        told.push(frames);
+        let build = move |app: &mut App| {
+            let tell = tell.clone();
+            let hit = move |mut me: MessageContext, _: &Packet| {
+                me.commands.post(say(there, Delivery::All, 0));
+            };
+            app.world_mut()
+                .spawn(MessageComponent::new().on_packet(SAY, hit));
+            app.insert_resource(NEVER)
+                .add_systems(Update, move || _ = tell.send(()));
+        };
+        groups.start_worlds(here, 1, build).unwrap();
+    }
+    groups.post(say("ping", Delivery::All, 0)).unwrap();
+    for frames in told {
+        for _ in 0..50 {
+            next(&frames);
+        }
+    }
+    drop(groups);
 }
 
 #[test]

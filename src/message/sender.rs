@@ -198,9 +198,16 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Shared {
     open: Mutex<Open>,
-    /// The number of items in the queue. It is changed under the lock, and read without it.
-    arrivals: AtomicUsize,
+    /// The number of items in the queue, or two if there are more. It is changed under the lock, and read without
+    /// it.
+    arrivals: Padded<AtomicUsize>,
 }
+
+/// A value that shares no cache line, nor the one next to it. Who looks at it again and again does not slow down
+/// others that change what is beside it.
+#[derive(Default)]
+#[repr(align(128))]
+struct Padded<T>(T);
 
 /// The messages that wait for the next frame, and their bounds.
 struct Open {
@@ -231,8 +238,10 @@ impl Shared {
             1 => inbox.wake.clone(),
             _ => None,
         };
-        // A world that looks for messages then finds the lock free.
-        self.arrivals.store(arrivals, Ordering::Release);
+        if arrivals <= 2 {
+            // A world that looks for messages then finds the lock free.
+            self.arrivals.0.store(arrivals, Ordering::Release);
+        }
         drop(inbox);
         if let Some(wake) = wake {
             wake();
@@ -259,11 +268,11 @@ impl Inbox {
         self.shared.lock().capacity = (items, bytes);
     }
 
-    /// Returns the number of items that have arrived in a world since the last delivery.
+    /// Returns the number of items that have arrived in a world since the last delivery, or two if there are more.
     #[cfg(feature = "worlds")]
     pub(crate) fn arrivals(world: &World) -> usize {
         let inbox = world.get_resource::<Self>();
-        inbox.map_or(0, |inbox| inbox.shared.arrivals.load(Ordering::Acquire))
+        inbox.map_or(0, |inbox| inbox.shared.arrivals.0.load(Ordering::Acquire))
     }
 
     /// Refuses all messages to a world from now on.
@@ -295,7 +304,7 @@ impl Inbox {
         }
         let mut queue = mem::take(&mut self.spare);
         mem::swap(&mut open.queue, &mut queue);
-        self.shared.arrivals.store(0, Ordering::Relaxed);
+        self.shared.arrivals.0.store(0, Ordering::Relaxed);
         open.bytes = 0;
         let when_room = mem::take(&mut open.when_room);
         drop(open);

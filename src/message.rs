@@ -58,7 +58,7 @@ pub(crate) use {
 };
 #[cfg(feature = "worlds")]
 pub(crate) use {
-    deliver::{DeliveryState, close_inbox, deliver_arrivals, hand_back, has_mail},
+    deliver::{DeliveryState, WaitingMail, close_inbox, deliver_arrivals, hand_back, has_mail},
     directory::KeyListener,
     mail::Topic,
     request::{asker_of, open, refuse},

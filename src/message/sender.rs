@@ -292,7 +292,7 @@ impl Inbox {
     /// arrived for a while.
     fn take(&mut self, is_closed: bool) -> Option<Queue> {
         // This look takes no lock.
-        if self.is_idle && !is_closed && !self.shared.has_arrivals.load(Ordering::Acquire) {
+        if self.is_idle && !is_closed && self.shared.arrivals.0.load(Ordering::Acquire) == 0 {
             return None;
         }
         let mut open = self.shared.lock();

@@ -20,7 +20,10 @@ use super::{
     world_link::join,
 };
 use crate::{
-    message::{DeliveryState, Inbox, Letter, Mailbag, close_inbox, deliver_arrivals, hand_back},
+    message::{
+        DeliveryState, Inbox, Letter, Mailbag, WaitingMail, close_inbox, deliver_arrivals,
+        hand_back,
+    },
     sync::{
         AtomicBool, Mutex, PoisonError,
         mpsc::{self, Receiver, Sender, TryRecvError},
@@ -282,6 +285,7 @@ const TALK_TIME: Duration = Duration::from_micros(100);
 /// after a frame that has put something back.
 fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
     let mut updates = UpdateState::new(app.world_mut());
+    let mut waiting = WaitingMail::new(app.world_mut());
     let mut delivery = DeliveryState::new(app.world_mut());
     let mut is_extra = false;
     let mut slept = Duration::ZERO;
@@ -304,7 +308,7 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
         if was_called && next.is_none_or(|next| next > asleep + ANSWER_TIME) {
             let end = asleep + TALK_TIME;
             let end = next.map_or(end, |next| next.min(end));
-            if talk(app.world_mut(), &mut delivery, end) {
+            if talk(app.world_mut(), (&mut waiting, &mut delivery), end) {
                 next = Some(start);
             }
         }
@@ -327,10 +331,14 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
 
 /// Delivers messages that arrive one at a time, each soon after the last. Returns `true` if it has delivered
 /// some. A batch of messages is left to the next frame.
-fn talk(world: &mut World, delivery: &mut DeliveryState, end: Instant) -> bool {
+fn talk(
+    world: &mut World,
+    (waiting, delivery): (&mut WaitingMail, &mut DeliveryState),
+    end: Instant,
+) -> bool {
     let mut has_delivered = false;
     while spin_until(ANSWER_TIME, || Inbox::arrivals(world) > 0) && Inbox::arrivals(world) == 1 {
-        deliver_arrivals(world, delivery);
+        deliver_arrivals(world, waiting, delivery);
         has_delivered = true;
         if Instant::now() >= end {
             break;

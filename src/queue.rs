@@ -37,7 +37,7 @@ mod tests;
 mod wheel;
 
 use alloc::{boxed::Box, vec::Vec};
-use core::fmt;
+use core::{fmt, iter};
 
 pub use due::Due;
 use heap::Entry;
@@ -341,11 +341,39 @@ impl<T> TimerQueue<T> {
     #[inline(always)]
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
         let first = self.first_due(now)?;
-        if self.near.is_prefetch_due() {
-            self.near.prefetch(&self.slots);
-        }
+        self.near.prefetch_if_due(&self.slots);
         // The timer keeps its place until `Due` removes or re-arms it.
         Some(Due::new(self, first))
+    }
+
+    /// Fires the due timers that come next on the sorted list of near timers, and re-arms each.
+    ///
+    /// The iterator ends at a timer for which `fire` returns `None`, which must not have changed, and at
+    /// a timer that is not on the list.
+    #[inline]
+    pub(crate) fn rearm_listed<Out>(
+        &mut self,
+        now: u64,
+        mut fire: impl FnMut(u64, &mut T) -> Option<(u64, Out)>,
+    ) -> impl Iterator<Item = Out> {
+        let first = self.first_due(now);
+        let mut until = first.and_then(|_| self.near.list_until(now));
+        iter::from_fn(move || {
+            let first = self.near.first_listed(&self.slots, until?)?;
+            let slot = self.slots.at_mut(first.index);
+            let (deadline, out) = fire(first.deadline, slot.timer_mut())?;
+            if (self.wheel_start..NEVER).contains(&deadline)
+                && let Some(wheel) = &mut self.wheel
+            {
+                slot.deadline = deadline;
+                wheel.insert(slot, first.index);
+                self.near.advance_list(&self.slots);
+            } else {
+                self.rearm_first(first, deadline);
+                until = self.near.list_until(now);
+            }
+            Some(out)
+        })
     }
 
     /// Prefetches where the heap and the timers start. Then the cache misses of several queues overlap.

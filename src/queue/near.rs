@@ -129,15 +129,38 @@ impl Near {
         self.skip_stale(slots);
     }
 
-    /// Returns `true` if the last batch of prefetched slots is used up.
+    /// Returns the latest deadline up to `now` until which the list comes before the heap, if any.
     #[inline]
-    pub(super) fn is_prefetch_due(&self) -> bool {
-        self.popped >= self.prefetched && !self.is_list_exhausted()
+    pub(super) fn list_until(&self, now: u64) -> Option<u64> {
+        match self.heap.first() {
+            Some(heap) if heap.deadline <= now => heap.deadline.checked_sub(1),
+            _ => Some(now),
+        }
     }
 
-    /// Prefetches the slots of the next items of the list.
+    /// Returns the first timer of the list if it is due at `until`.
+    #[inline]
+    pub(super) fn first_listed<T>(&mut self, slots: &Slots<T>, until: u64) -> Option<First> {
+        self.prefetch_if_due(slots);
+        let item = self.sorted.get(self.popped)?;
+        let deadline = self.deadline_of(*item);
+        (deadline <= until).then_some(First {
+            deadline,
+            index: item.index(),
+            in_heap: false,
+        })
+    }
+
+    /// Prefetches the slots of the next items of the list if the last batch is used up.
+    #[inline]
+    pub(super) fn prefetch_if_due<T>(&mut self, slots: &Slots<T>) {
+        if self.popped >= self.prefetched && !self.is_list_exhausted() {
+            self.prefetch(slots);
+        }
+    }
+
     #[inline(never)]
-    pub(super) fn prefetch<T>(&mut self, slots: &Slots<T>) {
+    fn prefetch<T>(&mut self, slots: &Slots<T>) {
         let next = self.sorted[self.popped..].iter().take(PREFETCH_BATCH);
         self.prefetched = self.popped + next.len();
         for item in next {

@@ -245,13 +245,14 @@ impl TimerFired {
     #[inline]
     pub(super) fn of(
         timer: &ArmedTimer,
+        (owner, key): (Entity, Option<KeyId>),
         (clock, reading): (PackedClockId, &Reading),
         deadline: u64,
     ) -> Self {
         let (count, count_high) = timer.count_halves();
         Self {
             entity: timer.entity,
-            owner: timer.entity,
+            owner,
             clock,
             deadline: reading.shown_nanos(deadline),
             lateness: reading.now - deadline,
@@ -259,7 +260,7 @@ impl TimerFired {
             count_high,
             missed_high: 0,
             missed: 0,
-            key_and_last: 0,
+            key_and_last: key.map_or(0, KeyId::number) << 1,
         }
     }
 

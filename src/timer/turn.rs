@@ -1,6 +1,6 @@
 //! The turn of a clock: its due timers fire, one after the other, until one of them has to be handled.
 
-use core::{iter, slice};
+use core::slice;
 
 use bevy_ecs::{
     entity_disabling::Disabled,
@@ -152,8 +152,9 @@ impl Turn {
     /// Returns a firing that skips no deadline and is not the last.
     #[inline]
     fn fired(&self, timer: &ArmedTimer, key: Key, deadline: u64) -> Fired {
+        let owner = (timer.entity, None);
         Fired {
-            event: TimerFired::of(timer, (self.id, &self.reading), deadline),
+            event: TimerFired::of(timer, owner, (self.id, &self.reading), deadline),
             place: (self.clock, key),
             needs_owner: timer.is(Mark::Owned),
             reaction: timer.reaction,
@@ -214,17 +215,18 @@ impl Firing<'_, '_> {
         let Some(mut queue) = self.queues.firing(turn, run.scope) else {
             return;
         };
-        let next = || {
-            if handled.is_some() {
-                return None;
-            }
-            let mut fired = queue.fire_due(turn, run)?;
+        while handled.is_none() {
+            self.messages
+                .write_batch(queue.fire_on_time(turn, &self.entities));
+            let Some(mut fired) = queue.fire_due(turn, run) else {
+                break;
+            };
             if fired.needs_owner {
                 match owner_and_key(fired.event.entity(), &self.entities) {
                     Some((owner, key)) => fired.set_owned(owner, key),
                     None => {
                         *handled = Some(fired);
-                        return None;
+                        break;
                     }
                 }
             }
@@ -232,9 +234,10 @@ impl Firing<'_, '_> {
             if reaction != Reaction::None || event.is_last() {
                 *handled = Some(fired);
             }
-            (!reaction.is_silent()).then_some(event)
-        };
-        self.messages.write_batch(iter::from_fn(next));
+            if !reaction.is_silent() {
+                self.messages.write(event);
+            }
+        }
     }
 }
 
@@ -255,6 +258,32 @@ pub(super) struct FiringQueue<'a> {
 }
 
 impl FiringQueue<'_> {
+    /// Fires the due timers that come next, as long as they fire on time and nothing handles them.
+    #[inline]
+    fn fire_on_time(
+        &mut self,
+        turn: &Turn,
+        entities: &Entities,
+    ) -> impl Iterator<Item = TimerFired> {
+        let (clock, now) = ((turn.id, &turn.reading), turn.reading.now);
+        let stats = &mut *self.stats;
+        // The journal notes each timer before it fires.
+        let is_noted = self.journal.is_some();
+        self.queue.timers.rearm_listed(now, move |deadline, timer| {
+            if is_noted || timer.reaction != Reaction::None {
+                return None;
+            }
+            let owner = match timer.is(Mark::Owned) {
+                true => owner_and_key(timer.entity, entities)?,
+                false => (timer.entity, None),
+            };
+            let next = timer.advance_on_time(deadline, now)?;
+            stats.fired += 1;
+            let fired = TimerFired::of(timer, owner, clock, deadline);
+            Some((next, fired))
+        })
+    }
+
     /// Fires the first due timer, if any.
     ///
     /// The queue is consistent when this returns, so handlers may do anything.

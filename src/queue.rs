@@ -45,7 +45,7 @@ pub(crate) use near::First;
 use near::Near;
 pub use slots::Key;
 pub(crate) use slots::prefetch;
-use slots::{Place, Slots};
+use slots::{Place, Slot, Slots};
 use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.
@@ -288,7 +288,23 @@ impl<T> TimerQueue<T> {
     ///
     /// *O*(1) for a far timer, *O*(log *n*) for a near one, amortized.
     pub fn cancel(&mut self, key: Key) -> Option<T> {
-        let (value, slot) = self.slots.take(key)?;
+        self.remove(key, |slot| slot.value.take())?
+    }
+
+    /// Removes the timer with this `key` after `read` has seen its deadline and its value, which does not
+    /// move.
+    #[inline]
+    pub(crate) fn cancel_after<Out>(
+        &mut self,
+        key: Key,
+        read: impl FnOnce(u64, &mut T) -> Out,
+    ) -> Option<Out> {
+        self.remove(key, |slot| read(slot.deadline, slot.timer_mut()))
+    }
+
+    #[inline]
+    fn remove<Out>(&mut self, key: Key, read: impl FnOnce(&mut Slot<T>) -> Out) -> Option<Out> {
+        let (out, slot) = self.slots.take(key, read)?;
         let index = key.index();
         if matches!(slot.place(), Place::Bucket(_))
             && slot.deadline >= self.wheel_start
@@ -296,10 +312,15 @@ impl<T> TimerQueue<T> {
         {
             wheel.defer_removal(&mut self.slots, index);
         } else {
-            self.detach(index);
-            self.slots.vacate(index);
+            self.remove_near(index);
         }
-        Some(value)
+        Some(out)
+    }
+
+    #[inline(never)]
+    fn remove_near(&mut self, index: u32) {
+        self.detach(index);
+        self.slots.vacate(index);
     }
 
     /// Pops the earliest timer whose deadline is at or before `now`, or returns `None` if no timer

@@ -6,7 +6,7 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Key, NEVER, TimerQueue, near::First};
+use super::{Key, NEVER, TimerQueue, near::First, slots::Slot};
 
 /// A timer that has just been popped. Re-arm it or drop it.
 ///
@@ -69,17 +69,17 @@ impl<'a, T> Due<'a, T> {
     #[expect(clippy::missing_panics_doc, reason = "a popped timer has a value")]
     #[must_use]
     pub fn into_value(self) -> T {
-        let value = ManuallyDrop::new(self).remove();
-        value.expect("a popped timer has a value")
+        let value = ManuallyDrop::new(self).remove(|slot| slot.value.take());
+        value.flatten().expect("a popped timer has a value")
     }
 
-    fn remove(&mut self) -> Option<T> {
+    fn remove<Out>(&mut self, read: impl FnOnce(&mut Slot<T>) -> Out) -> Option<Out> {
         let (key, first) = (self.key(), self.first);
         self.queue.rearm_first(first, NEVER);
-        let taken = self.queue.slots.take(key);
-        let value = taken.map(|(value, _)| value);
+        let taken = self.queue.slots.take(key, read);
+        let out = taken.map(|(out, _)| out);
         self.queue.slots.vacate(first.index);
-        value
+        out
     }
 }
 
@@ -99,7 +99,7 @@ impl<T> DerefMut for Due<'_, T> {
 
 impl<T> Drop for Due<'_, T> {
     fn drop(&mut self) {
-        self.remove();
+        self.remove(|_| ());
     }
 }
 

@@ -98,11 +98,12 @@ enum Op {
     /// Moves `now` back.
     GoBack(u64),
     /// Moves `now` forward by `advance` and pops all due timers. Re-arms every `rearm_every`-th of
-    /// them.
+    /// them, with `in_one_loop` those of the sorted list without popping them.
     Pop {
         advance: u64,
         rearm_every: usize,
         interval: u64,
+        in_one_loop: bool,
     },
 }
 
@@ -137,9 +138,14 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0..200_usize).prop_map(Op::ArmAgain),
         4 => (0..200_usize).prop_map(Op::Cancel),
         1 => advance().prop_map(Op::GoBack),
-        3 => (advance(), 1..4_usize, 1..20_u64).prop_map(|(advance, rearm_every, interval)| {
-            Op::Pop { advance, rearm_every, interval }
-        }),
+        3 => (advance(), 1..4_usize, 1..20_u64, any::<bool>()).prop_map(
+            |(advance, rearm_every, interval, in_one_loop)| Op::Pop {
+                advance,
+                rearm_every,
+                interval,
+                in_one_loop,
+            },
+        ),
     ]
 }
 
@@ -207,11 +213,29 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
                 advance,
                 rearm_every,
                 interval,
+                in_one_loop,
             } => {
                 now = now.saturating_add(advance.saturating_mul(scale));
                 let mut popped = 0;
                 // Stop re-arming at some point, because a long jump contains too many intervals.
-                while let Some(due) = queue.pop_due(now) {
+                let rearms = |popped: usize| popped.is_multiple_of(rearm_every) && popped < 300;
+                loop {
+                    let rearmed = queue.rearm_listed(now, |deadline, &mut name| {
+                        let first = oracle.first().map(|first| (first.deadline, first.name));
+                        assert_eq!(first, Some((deadline, name)));
+                        assert!(deadline <= now, "no timer should pop early");
+                        if !in_one_loop || !rearms(popped + 1) {
+                            return None;
+                        }
+                        popped += 1;
+                        let next = deadline.saturating_add(interval.saturating_mul(scale));
+                        oracle.set(name, next, false);
+                        Some((next, ()))
+                    });
+                    rearmed.for_each(drop);
+                    let Some(due) = queue.pop_due(now) else {
+                        break;
+                    };
                     let first = oracle
                         .first()
                         .expect("the queue pops a timer that the oracle does not have");
@@ -219,7 +243,7 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
                     assert!(due.deadline() <= now, "no timer should pop early");
                     let name = *due;
                     popped += 1;
-                    if popped % rearm_every == 0 && popped < 300 {
+                    if rearms(popped) {
                         let next = due
                             .deadline()
                             .saturating_add(interval.saturating_mul(scale));

@@ -207,18 +207,22 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Removes the value of a timer. Its key becomes invalid, but its slot is not vacant until
-    /// [`vacate`](Self::vacate), because the heap or a bucket still refers to it.
+    /// Removes the value of a timer after `read` has seen it. Its key becomes invalid, but its slot is not
+    /// vacant until [`vacate`](Self::vacate), because the heap or a bucket still refers to it.
     #[inline]
-    pub(super) fn take(&mut self, key: Key) -> Option<(T, &Slot<T>)> {
-        let len = self.len;
+    pub(super) fn take<Out>(
+        &mut self,
+        key: Key,
+        read: impl FnOnce(&mut Slot<T>) -> Out,
+    ) -> Option<(Out, &Slot<T>)> {
         let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation != key.generation {
+        if slot.generation != key.generation || slot.value.is_none() {
             return None;
         }
-        let value = slot.value.take()?;
-        self.len = len - 1;
-        Some((value, slot))
+        let out = read(slot);
+        slot.value = None;
+        self.len -= 1;
+        Some((out, slot))
     }
 
     /// Makes a slot vacant after its value was taken.
@@ -422,12 +426,15 @@ mod tests {
     fn a_reused_slot_has_a_new_key() {
         let mut slots = Slots::new();
         let old = slots.insert(0, 0, 'a').0;
-        slots.take(old);
+        slots.take(old, |_| ());
         slots.vacate(old.index);
         let new = slots.insert(1, 0, 'b').0;
         assert_eq!(old.index, new.index, "the slot should be reused");
         assert!(slots.get(old).is_none(), "a stale key should find nothing");
-        assert!(slots.take(old).is_none(), "a stale key should take nothing");
+        assert!(
+            slots.take(old, |_| ()).is_none(),
+            "a stale key should take nothing"
+        );
         assert_eq!(slots.at(new.index).value, Some('b'));
     }
 
@@ -440,7 +447,7 @@ mod tests {
             generation: u32::MAX,
             ..key
         };
-        assert!(slots.take(last).is_some());
+        assert!(slots.take(last, |_| ()).is_some());
         slots.vacate(last.index);
         assert!(slots.get(last).is_none());
         let next = slots.insert(1, 0, ()).0;

@@ -35,7 +35,7 @@ pub(super) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: K
     if let Some(place) = place
         && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
     {
-        queues.take(place);
+        queues.take(place, |_, _| ());
     }
 }
 
@@ -83,23 +83,24 @@ pub(super) fn cancel(
     entity: Entity,
     reason: CancelReason,
 ) -> Option<u64> {
-    let (number, cancelled) = take_out(world, entity, reason)?;
+    let (number, owner) = take_out(world, entity, reason)?;
     // Observers see the report once the operation is done, because its reason may change until then.
-    if cancelled.is_observed(world) {
-        trigger_later(world, cancelled, number);
+    if TimerCancelled::is_observed(world, entity, owner) {
+        trigger_later(world, number);
     }
     Some(number)
 }
 
 /// Takes the timer of `entity` out of its queue, and reports the cancellation. Returns the number of
-/// the report and the event, or `None` if the timer was not armed.
+/// the report and the owner that is notified, if any, or `None` if the timer was not armed.
 ///
 /// The message is written in the next run.
+#[inline]
 pub(super) fn take_out(
     world: &mut DeferredWorld,
     entity: Entity,
     reason: CancelReason,
-) -> Option<(u64, TimerCancelled)> {
+) -> Option<(u64, Option<Entity>)> {
     let Some((queues, table, entity_ref)) = queues_and_entity(world, entity) else {
         leave(world.get::<Timer>(entity)?);
         return None;
@@ -114,29 +115,42 @@ pub(super) fn take_out(
     let place = place?;
     let clock = place.0;
     let now = table.reading(clock).map(|reading| reading.now);
-    let deadline = queues.deadline(place)?;
-    let taken = queues.take(place)?;
-    let is_new = taken.is(Mark::Unsettled);
-    // A loaded timer may be cancelled before its clock is there.
-    let remaining = now.map_or(saved, |now| {
-        taken.deadline_at(now, deadline).saturating_sub(now)
-    });
-    let cancelled = TimerCancelled {
-        count: taken.count(),
-        left: taken.left().unwrap_or(0),
-        remaining: remaining.min(taken.wait(timer.delay)),
+    let (count, left, remaining, is_new) = queues.take(place, |deadline, taken| {
+        // A loaded timer may be cancelled before its clock is there.
+        let remaining = now.map_or(saved, |now| {
+            taken.deadline_at(now, deadline).saturating_sub(now)
+        });
+        let remaining = remaining.min(taken.wait(timer.delay));
+        let is_new = taken.is(Mark::Unsettled);
+        (taken.count(), taken.left().unwrap_or(0), remaining, is_new)
+    })?;
+    let cancelled = || TimerCancelled {
+        count,
+        left,
+        remaining,
         ..TimerCancelled::new(entity, reason)
     };
     let modified = queues.arming.modifiers.note(entity_ref.archetype());
     if let (Modified::Nothing, Some(id)) = (modified, built_in_id(clock))
         && (!is_new || clock == ClockTable::GAME.0)
     {
-        let cancelled = cancelled.with_clock(id);
-        return Some((queues.reports.cancelled.push(cancelled), cancelled));
+        let cancelled = cancelled().with_clock(id);
+        return Some((queues.reports.cancelled.push(cancelled), None));
     }
-    let cancelled = settle(world, cancelled, ((!is_new).then_some(clock), chosen))?;
+    report_settled(world, cancelled(), ((!is_new).then_some(clock), chosen))
+}
+
+/// Reports a cancellation with its clock, its owner and its key.
+#[inline(never)]
+fn report_settled(
+    world: &mut DeferredWorld,
+    cancelled: TimerCancelled,
+    settled: (Option<ClockKey>, Option<ClockId>),
+) -> Option<(u64, Option<Entity>)> {
+    let cancelled = settle(world, cancelled, settled)?;
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
-    Some((queues.reports.cancelled.push(cancelled), cancelled))
+    let number = queues.reports.cancelled.push(cancelled);
+    Some((number, cancelled.notified_owner()))
 }
 
 /// Adds the clock, the owner and the key to a cancellation.
@@ -170,13 +184,20 @@ fn settle(
     })
 }
 
-fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
+/// Triggers a report once the operation that cancels is done.
+#[inline(never)]
+fn trigger_later(world: &mut DeferredWorld, number: u64) {
+    let Some(cancelled) = report(world, number) else {
+        return;
+    };
     world.commands().queue(move |world: &mut World| {
-        let mut queues = world.get_resource_mut::<TimerQueues>();
-        let report = queues
-            .as_mut()
-            .and_then(|queues| queues.reports.cancelled.get_mut(number));
-        let cancelled = report.map_or(cancelled, |report| *report);
-        cancelled.trigger(world);
+        let report = report(&mut world.into(), number);
+        report.unwrap_or(cancelled).trigger(world);
     });
+}
+
+/// Returns the report with this number, unless it was written before the last run.
+pub(super) fn report(world: &mut DeferredWorld, number: u64) -> Option<TimerCancelled> {
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    queues.reports.cancelled.get_mut(number).copied()
 }

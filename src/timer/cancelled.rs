@@ -1,7 +1,7 @@
 //! A cancellation: its event, for the observers of the timer and of its owner, and its message.
 
 use alloc::{borrow::Cow, vec::Vec};
-use core::{ops::Deref, time::Duration};
+use core::{mem, ops::Deref, time::Duration};
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
@@ -224,22 +224,24 @@ impl TimerCancelled {
         self.reason
     }
 
-    /// Returns `true` if the event has an observer.
-    pub(super) fn is_observed(&self, world: &World) -> bool {
-        is_observed::<Self>(world, self.entity) || self.is_observed_by_owner(world)
+    /// Returns the owner, if it gets an event of its own.
+    pub(super) fn notified_owner(&self) -> Option<Entity> {
+        (self.is_announced && self.owner != self.entity).then_some(self.owner)
     }
 
-    fn is_observed_by_owner(&self, world: &World) -> bool {
-        self.is_announced
-            && self.owner != self.entity
-            && is_observed::<OwnedTimerCancelled>(world, self.owner)
+    /// Returns `true` if the event of a timer has an observer, or that of its owner.
+    #[inline]
+    pub(super) fn is_observed(world: &World, timer: Entity, owner: Option<Entity>) -> bool {
+        is_observed::<Self>(world, timer)
+            || owner.is_some_and(|owner| is_observed::<OwnedTimerCancelled>(world, owner))
     }
 
     /// Triggers the event for the timer's entity, then for its owner.
     pub(super) fn trigger(self, world: &mut World) {
         world.trigger(self);
         world.flush();
-        if self.is_observed_by_owner(world) {
+        let owner = self.notified_owner();
+        if owner.is_some_and(|owner| is_observed::<OwnedTimerCancelled>(world, owner)) {
             world.trigger(OwnedTimerCancelled::new(self));
             world.flush();
         }
@@ -330,40 +332,45 @@ pub enum CancelReason {
 /// Cancellations in the order in which they happened, to be written as messages in the next run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancellations {
-    cancellations: Vec<TimerCancelled>,
-    /// How many of them the last run has written. Observers may not have seen these yet.
-    written: usize,
-    /// The number of the first of them.
+    /// The last that were written. Observers may not have seen these yet.
+    written: Vec<TimerCancelled>,
+    unwritten: Vec<TimerCancelled>,
+    /// The number of the first one that is kept.
     first: u64,
 }
 
 impl Cancellations {
     /// Adds a cancellation, and returns its number.
+    #[inline]
     pub(super) fn push(&mut self, cancelled: TimerCancelled) -> u64 {
-        self.cancellations.push(cancelled);
-        self.first + self.cancellations.len() as u64 - 1
+        let number = self.first + (self.written.len() + self.unwritten.len()) as u64;
+        self.unwritten.push(cancelled);
+        number
     }
 
     /// Returns the cancellation with this number, unless it was written before the last run.
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut TimerCancelled> {
-        let index = number.checked_sub(self.first)?;
-        self.cancellations.get_mut(usize::try_from(index).ok()?)
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        match index.checked_sub(self.written.len()) {
+            None => self.written.get_mut(index),
+            Some(index) => self.unwritten.get_mut(index),
+        }
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut TimerCancelled> {
-        self.cancellations.iter_mut()
+        self.written.iter_mut().chain(&mut self.unwritten)
     }
 
     /// Returns the number of cancellations that have not been written.
     pub(super) fn len(&self) -> u64 {
-        (self.cancellations.len() - self.written) as u64
+        self.unwritten.len() as u64
     }
 
     /// Writes all cancellations.
     pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
-        self.first += self.written as u64;
-        self.cancellations.drain(..self.written);
-        self.written = self.cancellations.len();
-        messages.write_batch(self.cancellations.iter().copied());
+        self.first += self.written.len() as u64;
+        self.written.clear();
+        mem::swap(&mut self.written, &mut self.unwritten);
+        messages.write_batch(self.written.iter().copied());
     }
 }

@@ -6,10 +6,10 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Place, Timer, TimerQueues,
-    WhenDone,
+    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Place, Timer, TimerCancelled,
+    TimerQueues, WhenDone,
     arm::settle_now,
-    cancel::take_out,
+    cancel::{report, take_out},
     end::{Ended, end_recorded, end_unarmed},
     keyed::find_keyed,
     queued::ArmedTimer,
@@ -382,13 +382,15 @@ fn cancel_now(
     reason: CancelReason,
     when_done: WhenDone,
 ) -> bool {
-    let Some((_, cancelled)) = take_out(&mut world.into(), entity, reason) else {
+    let Some((number, owner)) = take_out(&mut world.into(), entity, reason) else {
         end_unarmed(world, entity, when_done);
         return false;
     };
     let ended = Ended::timer(entity, when_done);
     end_recorded(world, Cadence::Frame, ended, |world| {
-        if cancelled.is_observed(world) {
+        if TimerCancelled::is_observed(world, entity, owner)
+            && let Some(cancelled) = report(&mut world.into(), number)
+        {
             cancelled.trigger(world);
         }
         end_unarmed(world, entity, when_done);

@@ -210,16 +210,22 @@ impl TimerQueues {
         self.get(clock)?.timers.deadline(key)
     }
 
-    /// Takes a timer out of its queue, if it was armed or paused.
+    /// Takes a timer out of its queue, if it was armed or paused, after `read` has seen it and its deadline.
     #[inline]
-    pub(super) fn take(&mut self, place: Place) -> Option<ArmedTimer> {
+    pub(super) fn take<Out>(
+        &mut self,
+        place: Place,
+        read: impl FnOnce(u64, &ArmedTimer) -> Out,
+    ) -> Option<Out> {
         self.note(place);
         let (clock, key) = place;
-        let queue = self.get_mut(clock)?;
-        let mut timer = queue.timers.cancel(key)?;
-        queue.silent -= usize::from(timer.reaction.is_silent());
-        self.deferred.leave(&mut timer);
-        Some(timer)
+        let queue = self.queues.get_mut(index(clock))?;
+        let (silent, deferred) = (&mut queue.silent, &mut self.deferred);
+        queue.timers.cancel_after(key, |deadline, timer| {
+            *silent -= usize::from(timer.reaction.is_silent());
+            deferred.leave(timer);
+            read(deadline, timer)
+        })
     }
 
     /// Halts or releases a timer, at a reading of its clock.
@@ -312,7 +318,7 @@ impl TimerQueues {
     }
 
     fn take_to_move(&mut self, from: Place, now: u64) -> Option<ArmedTimer> {
-        let mut timer = self.take(from)?;
+        let mut timer = self.take(from, |_, timer| timer.clone())?;
         timer.burst = 0;
         if timer.paused_at().is_some() {
             timer.change_rare(|rare| rare.paused_at = Some(now));

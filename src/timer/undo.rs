@@ -96,7 +96,7 @@ impl TimerQueues {
                 && let Some(component) = name.1.get(world, name.0)
                 && let Some(place) = component.seat.place()
             {
-                self.take(place);
+                self.take(place, |_, _| ());
             }
         }
     }

@@ -3,16 +3,15 @@
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerQueues,
+    CancelReason, CrateTimer, Keyed, Kind, Timer, TimerCancelled, TimerQueues,
     arm::queues_and_entity,
-    keyed::key_of,
     queued::Mark,
     saving::TimerState,
     setting::{Modified, Setting},
 };
 use crate::{
-    clock::{ClockId, ClockKey, ClockTable, built_in_id},
-    owner::owner_of,
+    clock::{ClockId, ClockTable},
+    owner::OwnedBy,
 };
 
 /// Cancels the time-out of a request that is complete or withdrawn.
@@ -73,7 +72,11 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 
 /// Cancels the timer of an entity that despawns, before `on_discard` does.
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    cancel(&mut world, entity, CancelReason::Despawned);
+    if let Some(timer) = world.get::<Timer>(entity)
+        && timer.seat.place().is_some()
+    {
+        cancel(&mut world, entity, CancelReason::Despawned);
+    }
 }
 
 /// Takes the timer of `entity` out of its queue, but leaves its component in place. Returns the number
@@ -131,13 +134,20 @@ pub(super) fn take_out(
         ..TimerCancelled::new(entity, reason)
     };
     let modified = queues.arming.modifiers.note(entity_ref.archetype());
-    if let (Modified::Nothing, Some(id)) = (modified, built_in_id(clock))
-        && (!is_new || clock == ClockTable::GAME.0)
+    let is_plain = modified == Modified::Nothing;
+    let is_settled = !is_new || is_plain && clock == ClockTable::GAME.0;
+    let settled = table.id(clock).filter(|_| is_settled);
+    if let Some(id) = settled
+        && (is_plain || reason != CancelReason::Despawned)
     {
-        let cancelled = cancelled().with_clock(id);
-        return Some((queues.reports.cancelled.push(cancelled), None));
+        let mut cancelled = cancelled().with_clock(id);
+        if !is_plain {
+            cancelled = belonging_as(cancelled, entity_ref);
+        }
+        let number = queues.reports.cancelled.push(cancelled);
+        return Some((number, cancelled.notified_owner()));
     }
-    report_settled(world, cancelled(), ((!is_new).then_some(clock), chosen))
+    report_settled(world, cancelled(), (settled, chosen))
 }
 
 /// Reports a cancellation with its clock, its owner and its key.
@@ -145,7 +155,7 @@ pub(super) fn take_out(
 fn report_settled(
     world: &mut DeferredWorld,
     cancelled: TimerCancelled,
-    settled: (Option<ClockKey>, Option<ClockId>),
+    settled: (Option<ClockId>, Option<ClockId>),
 ) -> Option<(u64, Option<Entity>)> {
     let cancelled = settle(world, cancelled, settled)?;
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
@@ -153,35 +163,33 @@ fn report_settled(
     Some((number, cancelled.notified_owner()))
 }
 
-/// Adds the clock, the owner and the key to a cancellation.
+/// Adds the clock and the owner to a cancellation, and finds out whether the owner is gone.
 fn settle(
     world: &World,
     cancelled: TimerCancelled,
-    (settled, chosen): (Option<ClockKey>, Option<ClockId>),
+    (settled, chosen): (Option<ClockId>, Option<ClockId>),
 ) -> Option<TimerCancelled> {
-    let entity = cancelled.entity;
-    let table = world.get_resource::<ClockTable>();
     let modifiers = &world.get_resource::<TimerQueues>()?.arming.modifiers;
-    let entity_ref = world.get_entity(entity).ok()?;
-    let clock = match table.and_then(|table| table.id(settled?)) {
-        Some(clock) => clock,
-        None => Setting::new(world, modifiers, entity_ref, chosen).clock,
-    };
-    let owner = owner_of(entity_ref);
-    let reason = match cancelled.reason {
-        CancelReason::Despawned if !world.entities().contains_spawned(owner) => {
-            CancelReason::OwnerGone
-        }
-        reason => reason,
-    };
-    Some(TimerCancelled {
-        owner,
-        clock: clock.into(),
-        key: key_of(world, entity).map(|(_, key)| key),
-        reason,
-        is_announced: entity_ref.get::<CrateTimer>().is_none(),
+    let entity = world.get_entity(cancelled.entity).ok()?;
+    let clock = settled.unwrap_or_else(|| Setting::new(world, modifiers, entity, chosen).clock);
+    let mut cancelled = belonging_as(cancelled.with_clock(clock), entity);
+    if cancelled.reason == CancelReason::Despawned
+        && !world.entities().contains_spawned(cancelled.owner)
+    {
+        cancelled.reason = CancelReason::OwnerGone;
+    }
+    Some(cancelled)
+}
+
+/// Adds the owner and the key of a timer to its cancellation.
+fn belonging_as(cancelled: TimerCancelled, entity: EntityRef) -> TimerCancelled {
+    let owner = entity.get::<OwnedBy>();
+    TimerCancelled {
+        owner: owner.map_or(entity.id(), |by| by.0),
+        key: owner.and(entity.get::<Keyed>()).map(Keyed::id),
+        is_announced: !entity.contains::<CrateTimer>(),
         ..cancelled
-    })
+    }
 }
 
 /// Triggers a report once the operation that cancels is done.

@@ -14,7 +14,7 @@ use super::{
     cancel::{cancel, cancel_silently},
     open_request::time_out,
     queued::{ArmedTimer, Mark},
-    queues::is_armed,
+    queues::{is_armed, is_queued},
     setting::Setting,
 };
 use crate::{
@@ -260,8 +260,9 @@ pub(super) fn end_recorded(
 
 /// Ends the timer on an entity, unless a timer is armed there.
 pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone) {
-    let has_timer = world.get::<Timer>(entity).is_some();
-    let is_armed = has_timer && is_armed(world, entity, Kind::Timer);
+    let timer = world.get::<Timer>(entity);
+    let has_timer = timer.is_some();
+    let is_armed = timer.is_some_and(|timer| is_queued(world, timer));
     if !is_armed && despawns(world, entity, when_done) {
         world.try_despawn(entity).ok();
         return;

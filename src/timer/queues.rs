@@ -528,11 +528,15 @@ pub(super) fn change_armed<Out>(
 /// Returns `true` if a timer of an entity is armed or paused.
 pub(super) fn is_armed(world: &World, entity: Entity, kind: Kind) -> bool {
     let timer = kind.get(world, entity);
-    let place = timer.and_then(|timer| timer.seat.place());
-    let queues = world.get_resource::<TimerQueues>();
-    queues
-        .zip(place)
-        .is_some_and(|(queues, place)| queues.timer(place).is_some())
+    timer.is_some_and(|timer| is_queued(world, timer))
+}
+
+/// Returns `true` if a timer is armed or paused.
+pub(super) fn is_queued(world: &World, timer: &Timer) -> bool {
+    timer.seat.place().is_some_and(|place| {
+        let queues = world.get_resource::<TimerQueues>();
+        queues.is_some_and(|queues| queues.timer(place).is_some())
+    })
 }
 
 /// Returns `true` if the next run of a cadence has something to do, whatever the time: new timers to

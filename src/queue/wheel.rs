@@ -162,7 +162,7 @@ impl Wheel {
     }
 
     /// Adds a timer to the bucket of its deadline.
-    #[inline(always)]
+    #[inline]
     pub(super) fn insert<T>(&mut self, slot: &mut Slot<T>, index: u32) {
         debug_assert!(
             self.start() <= slot.deadline,

@@ -140,11 +140,7 @@ pub(super) fn on_insert_lifetime(mut world: DeferredWorld, context: HookContext)
 /// data there.
 #[inline(always)]
 pub(crate) fn add_timer(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
-    let added = match world.get(entity) {
-        None => add_plain(world, entity, kind),
-        Some(&OwnedBy(owner)) => add_owned(world, entity, owner, kind),
-    };
-    if added.is_none() {
+    if add_plain(world, entity, kind).is_none() && add_owned(world, entity, kind).is_none() {
         add_any(world, entity, kind);
     }
 }
@@ -180,7 +176,8 @@ fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()
 }
 
 /// Adds a plain timer on an entity whose owner has no modifiers. Returns `None` for any other timer.
-fn add_owned(world: &mut DeferredWorld, entity: Entity, owner: Entity, kind: Kind) -> Option<()> {
+fn add_owned(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
+    let &OwnedBy(owner) = world.get(entity)?;
     let [queues, table] = entities_of_resources(world)?;
     let entities = [queues, table, entity, owner];
     let [queues, table, entity, owner] = world.get_entity_mut(entities).ok()?;

@@ -377,7 +377,7 @@ impl<T> TimerQueue<T> {
         now: u64,
         mut fire: impl FnMut(u64, &mut T) -> Option<(u64, Out)>,
     ) -> impl Iterator<Item = Out> {
-        let first = self.first_due(now);
+        let first = self.first_due(now).filter(|first| !first.in_heap);
         let mut until = first.and_then(|_| self.near.list_until(now));
         iter::from_fn(move || {
             let first = self.near.first_listed(&self.slots, until?)?;

@@ -633,9 +633,9 @@ impl Changes {
         self.0.changes.load(Relaxed)
     }
 
-    /// Counts a change, before it happens.
+    /// Counts a change, before it happens. One at a time changes a world, so no other count is lost.
     pub(crate) fn note(&self) {
-        self.0.changes.fetch_add(1, Relaxed);
+        self.0.changes.store(self.get() + 1, Relaxed);
     }
 
     /// Returns the number of changes, and of edits of the components of built-in clocks.

@@ -129,6 +129,11 @@ impl MailData {
         }
     }
 
+    /// Returns the letters, and those that are not data.
+    pub(super) fn into_parts(self) -> (Vec<LetterData>, Vec<UnsavableMail>) {
+        (self.letters, self.unsavable)
+    }
+
     /// Returns the letters, or an error that lists all that are not data.
     pub(super) fn all_or_error(self) -> Result<Vec<LetterData>, Vec<UnsavableMail>> {
         match self.unsavable.is_empty() {

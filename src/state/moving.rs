@@ -186,6 +186,8 @@ struct Content {
     /// The keys by which other worlds know the entities.
     keys: Vec<(Entity, u64)>,
     requests: Vec<RequestName>,
+    #[serde(skip)]
+    left_out: Vec<UnsavableMail>,
 }
 
 /// The name under which an open request was made.
@@ -208,6 +210,12 @@ impl MovedEntity {
     /// exported them.
     pub fn entities(&self) -> impl Iterator<Item = Entity> {
         self.0.timers.entities()
+    }
+
+    /// Returns the messages that waited for the entity or for what it owns, and that are not part of a
+    /// [copy](MoveWorldExt::copy_entities), because they are no data.
+    pub fn left_out(&self) -> &[UnsavableMail] {
+        &self.0.left_out
     }
 
     /// Checks that the data refers to nothing that does not move along, such as a clock or an owner.

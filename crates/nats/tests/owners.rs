@@ -14,8 +14,7 @@ use bevy_due::{
 use bevy_due_link_testing::nats_server::NatsServer;
 use bevy_due_nats::{NatsStore, NatsStoreConfig};
 use bevy_due_ownership::{
-    Arrived, ChangeError, DurableEntityCommandsExt, JournalId, JournalOptions, Owner, OwnerStore,
-    Place, Shard,
+    Arrived, ChangeError, DurableEntityCommandsExt, JournalId, Owner, OwnerStore, Place, Shard,
 };
 use bevy_ecs::prelude::*;
 
@@ -63,8 +62,9 @@ fn an_owner_changes_only_from_the_last_one() {
 #[test]
 fn an_entity_moves_when_the_server_agrees() {
     let server = NatsServer::start(&["-js"]);
-    let directory = std::env::temp_dir().join(format!("due_owners_{}", std::process::id()));
-    let shard = Shard::open(&directory, JournalOptions::default()).expect("it opens");
+    let file = std::env::temp_dir().join(format!("due_owners_{}.redb", std::process::id()));
+    Shard::create(&file).expect("it is new");
+    let shard = Shard::open(&file).expect("it opens");
     let shard = shard.with_owners(store(&server)).expect("it starts");
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut groups = WorldGroups::new();
@@ -98,5 +98,5 @@ fn an_entity_moves_when_the_server_agrees() {
     assert_eq!(judge.owner(HERO), Ok(expected));
     groups.stop();
     drop(shard);
-    std::fs::remove_dir_all(directory).expect("it is there");
+    std::fs::remove_file(file).expect("it is there");
 }

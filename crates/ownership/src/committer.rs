@@ -1,42 +1,117 @@
 //! A thread that makes frames durable, and then runs their effects.
 
-mod frame;
-mod shared;
-mod submitter;
+#[cfg(test)]
+mod tests;
 
-use core::any::Any;
+use core::{
+    fmt, mem,
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire},
+    time::Duration,
+};
 use std::{
     io,
-    sync::Arc,
+    panic::catch_unwind,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
+    time::Instant,
 };
 
-pub use frame::{Effect, Frame};
-pub use shared::Stall;
-pub use submitter::{SubmitError, Submitter};
+use crate::{
+    error::JournalError,
+    journal::{Journal, Record},
+};
 
-use crate::{error::JournalError, journal::Journal};
-use shared::{Shared, State};
+/// Something that others can see of a frame. It must not block.
+pub(crate) type Effect = Box<dyn FnOnce() + Send>;
+
+/// The end of a frame: what it changed, and what others may see of it.
+#[derive(Default)]
+pub(crate) struct Frame {
+    pub(crate) records: Vec<Record>,
+    /// Run when this frame and all frames before it are durable.
+    pub(crate) effects: Vec<Effect>,
+}
+
+/// The disk is behind. Nothing that the zones do is seen meanwhile.
+#[derive(Clone, Debug)]
+pub struct Stall {
+    /// Since when the oldest frame waits.
+    pub since: Instant,
+    /// [`Full`](JournalError::Full) if the disk has no space. `None` if it has not answered.
+    pub error: Option<JournalError>,
+}
+
+/// The frames of a world that may wait for the disk at once.
+const FRAMES_IN_FLIGHT: u64 = 2;
+
+/// How long a write may take before it counts as a stall.
+const SLOW: Duration = Duration::from_secs(1);
+
+const FIRST_RETRY: Duration = Duration::from_millis(10);
+const LAST_RETRY: Duration = Duration::from_secs(1);
 
 /// The thread that writes a [`Journal`].
 ///
-/// It takes all frames that wait, writes them as one batch, and then runs their effects in the order in
-/// which the frames were submitted. The first error stops it for good, except for a full disk.
+/// It takes all frames that wait, writes them together, and then runs their effects in the order in which the frames
+/// were submitted. The first error stops it for good, except for a full disk.
 ///
 /// Dropping it commits the frames that wait, and waits for them.
 #[derive(Debug)]
-pub struct Committer {
+pub(crate) struct Committer {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Option<Journal>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Submits the frames of one world.
+#[derive(Debug)]
+pub(crate) struct Submitter {
+    shared: Arc<Shared>,
+    progress: Arc<Progress>,
+    submitted: u64,
+}
+
+/// What has become of the frames of one world.
+#[derive(Debug, Default)]
+struct Progress {
+    committed: AtomicU64,
+    /// The number of effects that have panicked.
+    panics: AtomicU64,
+}
+
+struct Submitted {
+    frame: Frame,
+    progress: Arc<Progress>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    waiting: Vec<Submitted>,
+    /// Since when frames are being written.
+    writing_since: Option<Instant>,
+    /// The error of the last attempt to write them.
+    full: Option<JournalError>,
+}
+
+#[derive(Default)]
+enum Phase {
+    #[default]
+    Running,
+    /// The frames that wait are the last ones.
+    Closing,
+    /// With the error, if there was one.
+    Stopped(Option<JournalError>),
 }
 
 impl Committer {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of the operating system if it cannot create a thread.
-    pub fn start(journal: Journal) -> io::Result<Self> {
+    pub(crate) fn start(journal: Journal) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let thread = thread::Builder::new().name("due committer".into()).spawn({
             let shared = shared.clone();
@@ -48,48 +123,206 @@ impl Committer {
         })
     }
 
-    /// Returns a submitter for a world, which can have `limit` frames in flight, and at least one.
-    pub fn submitter(&self, limit: u64) -> Submitter {
-        Submitter::new(self.shared.clone(), limit)
+    pub(crate) fn submitter(&self) -> Submitter {
+        Submitter {
+            shared: self.shared.clone(),
+            progress: Arc::default(),
+            submitted: 0,
+        }
     }
 
-    /// Returns since when the disk has no space, if it has none.
-    pub fn stall(&self) -> Option<Stall> {
-        match &*self.shared.state() {
-            State::Running(waiting) | State::Closing(waiting) => waiting.stall.clone(),
-            State::Stopped(_) => None,
-        }
+    /// Returns since when the disk is behind, if it is.
+    pub(crate) fn stall(&self) -> Option<Stall> {
+        self.shared.state().stall()
     }
 
     /// Waits until the frames that were submitted are durable, and their effects have run.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error that has stopped the committer.
-    pub fn wait(&self) -> Result<(), JournalError> {
-        self.shared.wait()
-    }
-
-    /// Commits the frames that wait, and returns the journal.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error that has stopped the committer. A full disk is such an error now.
-    pub fn close(mut self) -> Result<Journal, JournalError> {
-        match self.join() {
-            Some(Ok(Some(journal))) => Ok(journal),
-            _ => Err(self.shared.error().unwrap_or(JournalError::EffectPanicked)),
-        }
-    }
-
-    fn join(&mut self) -> Option<Result<Option<Journal>, Box<dyn Any + Send>>> {
-        self.shared.begin_close();
-        self.thread.take().map(JoinHandle::join)
+    pub(crate) fn wait(&self) -> Result<(), JournalError> {
+        let is_busy = |state: &mut State| {
+            let is_busy = !state.waiting.is_empty() || state.writing_since.is_some();
+            is_busy && !matches!(state.phase, Phase::Stopped(_))
+        };
+        let state = self.shared.changed.wait_while(self.shared.state(), is_busy);
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        state.error().map_or(Ok(()), Err)
     }
 }
 
 impl Drop for Committer {
     fn drop(&mut self) {
-        self.join();
+        let mut state = self.shared.state();
+        if let Phase::Running = state.phase {
+            state.phase = Phase::Closing;
+        }
+        drop(state);
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+impl Submitter {
+    /// Hands over a frame. Never waits.
+    pub(crate) fn submit(&mut self, frame: Frame) -> Result<(), JournalError> {
+        let mut state = self.shared.state();
+        match &state.phase {
+            Phase::Running => {}
+            Phase::Closing | Phase::Stopped(None) => return Err(JournalError::Closed),
+            Phase::Stopped(Some(error)) => return Err(error.clone()),
+        }
+        let progress = self.progress.clone();
+        state.waiting.push(Submitted { frame, progress });
+        drop(state);
+        self.shared.changed.notify_all();
+        self.submitted += 1;
+        Ok(())
+    }
+
+    /// Returns `true` if the next frame can be submitted. Otherwise, add it to the one after it.
+    pub(crate) fn has_room(&self) -> bool {
+        self.submitted - self.progress.committed.load(Acquire) < FRAMES_IN_FLIGHT
+    }
+
+    /// Waits until there is room. Returns the stall if there is none after `limit`.
+    pub(crate) fn wait_for_room(&self, limit: Duration) -> Result<Option<Stall>, JournalError> {
+        let has_no_room = |state: &mut State| {
+            let is_stopped = matches!(state.phase, Phase::Stopped(_));
+            !is_stopped && !self.has_room()
+        };
+        let changed = &self.shared.changed;
+        let waited = changed.wait_timeout_while(self.shared.state(), limit, has_no_room);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match state.error() {
+            Some(error) => Err(error),
+            None if self.has_room() => Ok(None),
+            None => Ok(state.stall()),
+        }
+    }
+
+    /// Returns the error that has stopped the committer, if one has.
+    pub(crate) fn error(&self) -> Option<JournalError> {
+        self.shared.state().error()
+    }
+
+    /// Returns the number of effects that have panicked since the last call.
+    pub(crate) fn take_panics(&self) -> u64 {
+        self.progress.panics.swap(0, AcqRel)
+    }
+}
+
+impl State {
+    fn error(&self) -> Option<JournalError> {
+        match &self.phase {
+            Phase::Stopped(error) => error.clone(),
+            Phase::Running | Phase::Closing => None,
+        }
+    }
+
+    fn stall(&self) -> Option<Stall> {
+        let since = self.writing_since?;
+        let error = self.full.clone();
+        let is_slow = error.is_some() || since.elapsed() >= SLOW;
+        is_slow.then_some(Stall { since, error })
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commits until the committer is closed or fails.
+    fn run(&self, mut journal: Journal) {
+        while let Some(frames) = self.take() {
+            let result = self.commit(&mut journal, frames);
+            let mut state = self.state();
+            (state.writing_since, state.full) = (None, None);
+            if let Err(error) = result {
+                state.phase = Phase::Stopped(Some(error));
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+        let mut state = self.state();
+        if let Phase::Closing = state.phase {
+            state.phase = Phase::Stopped(None);
+        }
+        let lost = mem::take(&mut state.waiting);
+        drop(state);
+        // Effects own anything, so they are dropped without the lock.
+        drop(lost);
+    }
+
+    /// Waits for frames. `None` if there will be no more.
+    fn take(&self) -> Option<Vec<Submitted>> {
+        let is_idle =
+            |state: &mut State| state.waiting.is_empty() && matches!(state.phase, Phase::Running);
+        let state = self.changed.wait_while(self.state(), is_idle);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.waiting.is_empty() || matches!(state.phase, Phase::Stopped(_)) {
+            return None;
+        }
+        state.writing_since = Some(Instant::now());
+        Some(mem::take(&mut state.waiting))
+    }
+
+    fn commit(&self, journal: &mut Journal, frames: Vec<Submitted>) -> Result<(), JournalError> {
+        let mut frames = frames;
+        let records = frames.iter_mut();
+        let records = records.flat_map(|it| mem::take(&mut it.frame.records));
+        self.append(journal, &records.collect::<Vec<_>>())?;
+        for Submitted { frame, progress } in frames {
+            for effect in frame.effects {
+                if catch_unwind(AssertUnwindSafe(effect)).is_err() {
+                    progress.panics.fetch_add(1, AcqRel);
+                }
+            }
+            progress.committed.fetch_add(1, AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Appends the records, and tries again while the disk is full, unless the committer is closed.
+    fn append(&self, journal: &mut Journal, records: &[Record]) -> Result<(), JournalError> {
+        let mut retry = FIRST_RETRY;
+        loop {
+            let error = match journal.append(records) {
+                Err(error) if error.is_full() => error,
+                result => return result,
+            };
+            let mut state = self.state();
+            state.full = Some(error.clone());
+            let is_wanted = |state: &mut State| matches!(state.phase, Phase::Running);
+            // New frames wake it, too.
+            let waited = self.changed.wait_timeout_while(state, retry, is_wanted);
+            let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            drop(state);
+            if !waited.timed_out() {
+                return Err(error);
+            }
+            retry = LAST_RETRY.min(2 * retry);
+        }
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let effects = self.effects.len();
+        f.debug_struct("Frame")
+            .field("records", &self.records)
+            .field("effects", &effects)
+            .finish()
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("waiting", &self.waiting.len())
+            .field("writing_since", &self.writing_since)
+            .field("full", &self.full)
+            .finish_non_exhaustive()
     }
 }

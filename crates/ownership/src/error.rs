@@ -1,45 +1,48 @@
-//! Why a journal could not be opened or written.
+//! Why the file of a shard could not be opened or written.
 
 use core::fmt;
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc, time::Instant};
 
-/// The reason why a journal could not be opened or written.
+use crate::journal::JournalId;
+
+/// The reason why the file of a shard could not be created, opened or written.
 ///
-/// After any error but [`Full`](JournalError::Full) the journal writes nothing more: open it again.
+/// After any error but [`Full`](JournalError::Full) the shard writes nothing more: open it again.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// Another process, or another journal of this process, has the directory open.
-    InUse {
-        /// The directory of the journal.
-        directory: PathBuf,
-    },
-    /// A file has changed since it was written and synced, or is missing.
-    Damaged {
-        /// The damaged file.
+    /// There is no file to open.
+    Missing {
+        /// The file.
         file: PathBuf,
-        /// The position in the file from which it cannot be read, in bytes.
-        offset: u64,
-        /// What is wrong there.
-        reason: &'static str,
+    },
+    /// There is a file already where one was to be created.
+    Exists {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Another process, or another shard of this process, has the file open.
+    InUse {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The file is not as it was written: a part is missing or has changed.
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// The id of the shard, if it can still be found in the file.
+        journal: Option<JournalId>,
+        /// What is wrong.
+        reason: String,
     },
     /// A newer release has written the file.
     Newer {
         /// The file.
         file: PathBuf,
         /// The version of its format.
-        version: u16,
+        version: String,
     },
-    /// A newer release has written a record of a kind that this release does not know.
-    UnknownRecord {
-        /// The file.
-        file: PathBuf,
-        /// The position of the record's batch in the file, in bytes.
-        offset: u64,
-        /// The number of the kind.
-        tag: u8,
-    },
-    /// The disk has no space for the next segment. Nothing is lost: append again later.
+    /// The disk has no space. Nothing is lost: the shard tries again.
     Full {
         /// The file.
         file: PathBuf,
@@ -55,14 +58,12 @@ pub enum JournalError {
         /// The error of the operating system.
         error: Arc<io::Error>,
     },
-    /// The records of one batch are larger than 1 GiB.
-    TooLarge {
-        /// The size of the batch, in bytes.
-        bytes: u64,
+    /// The disk has not answered for too long.
+    Hangs {
+        /// Since when it has not.
+        since: Instant,
     },
-    /// An effect of a frame panicked on the thread of the committer.
-    EffectPanicked,
-    /// The committer was closed.
+    /// The shard was closed.
     Closed,
 }
 
@@ -91,36 +92,45 @@ impl JournalError {
     }
 }
 
+/// What is left to do if a file is lost.
+const IF_LOST: &str = "What only this file had is lost. Other shards take back what was on its way to it with \
+                       `Shard::reclaim`";
+
 impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InUse { directory } => write!(
+            Self::Missing { file } => write!(
                 f,
-                "the journal in {} is in use: stop the process that has it open, or choose another directory",
-                directory.display()
+                "there is no file {}: create a new shard with `Shard::create`. If there was one, bring it back. \
+                 {IF_LOST}, and need the id that the log had at its last start",
+                file.display()
+            ),
+            Self::Exists { file } => write!(
+                f,
+                "there is a file {} already: open it with `Shard::open`, or choose another name",
+                file.display()
+            ),
+            Self::InUse { file } => write!(
+                f,
+                "{} is in use: stop the process that has it open, or choose another file",
+                file.display()
             ),
             Self::Damaged {
                 file,
-                offset,
+                journal,
                 reason,
-            } => write!(
-                f,
-                "{} is damaged at byte {offset}: {reason}; check the disk, and restore the whole directory \
-                 from a copy",
-                file.display()
-            ),
+            } => {
+                let file = file.display();
+                write!(f, "{file} is damaged: {reason}. Check the disk. {IF_LOST}")?;
+                match journal {
+                    Some(id) => write!(f, "({id})"),
+                    None => f.write_str(", and need the id that the log had at its last start"),
+                }
+            }
             Self::Newer { file, version } => write!(
                 f,
-                "{} has version {version} of the format, and this release knows version {}: start the \
-                 release that wrote it, or a newer one",
+                "{} has the format {version}, which this release does not know: start the release that wrote it",
                 file.display(),
-                crate::journal::VERSION
-            ),
-            Self::UnknownRecord { file, offset, tag } => write!(
-                f,
-                "{} has a record of the unknown kind {tag} in the batch at byte {offset}: start the release \
-                 that wrote it, or a newer one",
-                file.display()
             ),
             Self::Full { file, error } => {
                 write!(
@@ -135,18 +145,15 @@ impl fmt::Display for JournalError {
                 error,
             } => write!(
                 f,
-                "could not {operation} {}: {error}; check the disk, then open the journal again",
+                "could not {operation} {}: {error}; check the disk and the permissions, then open the shard again",
                 file.display()
             ),
-            Self::TooLarge { bytes } => write!(
+            Self::Closed => f.write_str("the shard was closed"),
+            Self::Hangs { since } => write!(
                 f,
-                "the records of one batch have {bytes} bytes, more than {}: commit fewer or smaller entities \
-                 at once",
-                crate::journal::MAX_BATCH_BYTES
-            ),
-            Self::Closed => f.write_str("the committer was closed"),
-            Self::EffectPanicked => f.write_str(
-                "an effect panicked, and the committer has stopped: see the message of the panic",
+                "the disk has not answered for {} seconds: check it, then start the shard again. Nobody has seen \
+                 what was not stored",
+                since.elapsed().as_secs()
             ),
         }
     }

@@ -5,7 +5,7 @@ use core::fmt;
 use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::prelude::*;
 
-use crate::noted::{Held, Letter, Noted};
+use crate::noted::{Letter, Noted, Outgoing};
 
 /// Moves durable entities and sends their letters.
 pub trait DurableEntityCommandsExt {
@@ -73,8 +73,8 @@ impl DurableEntityCommandsExt for EntityCommands<'_> {
 impl DurableCommandsExt for Commands<'_, '_> {
     fn after_commit(&mut self, call: impl FnOnce() + Send + 'static) {
         self.queue(move |world: &mut World| -> Result {
-            let held = world.get_resource::<Held>().ok_or(NotDurable::NoZone)?;
-            held.push(Box::new(call));
+            let held = world.get_resource::<Outgoing>().ok_or(NotDurable::NoZone)?;
+            held.push(Box::new(call), 0);
             Ok(())
         });
     }

@@ -1,5 +1,7 @@
 //! What zones send each other, each item exactly once.
 
+use core::time::Duration;
+
 use bevy_due::{message::Packet, moving::HeldMail, worlds::StableKey};
 use bevy_ecs::error::BevyError;
 use serde::{Deserialize, Serialize};
@@ -36,20 +38,28 @@ pub(crate) struct MovedOut {
     pub(crate) stored: Vec<u8>,
     /// The mail that came while it left.
     pub(crate) late: HeldMail,
-    /// When it left, in milliseconds since 1970.
-    pub(crate) left: u64,
+    /// What the clock of the zone that sends it showed when it left.
+    pub(crate) left: Duration,
+    /// How long it had been on its way before that, or in all when it is sent.
+    pub(crate) waited: Duration,
     /// Why it comes back, if another zone could not take it.
     pub(crate) refused: Option<String>,
 }
 
 impl MovedOut {
-    /// Returns the entity on its way back, with the next owner.
-    pub(crate) fn returned(self, reason: String) -> Self {
+    /// Returns the entity on its way back, with the next owner. `now` is what the clock of this zone shows.
+    pub(crate) fn returned(self, reason: String, now: Duration) -> Self {
         Self {
             epoch: self.epoch.saturating_add(1),
+            left: now,
             refused: Some(reason),
             ..self
         }
+    }
+
+    /// Adds up how long it has been on its way by now.
+    pub(crate) fn sent_at(&mut self, now: Duration) {
+        self.waited += now.saturating_sub(core::mem::replace(&mut self.left, now));
     }
 }
 

@@ -1,124 +1,114 @@
-//! A log of batches in plain files, which survives torn writes.
+//! The file of a shard: what its zones own, and what is on its way, in tables of redb.
 
-mod batch;
-mod clean;
-mod index;
-mod open;
-mod read;
+mod file;
 mod record;
-mod segment;
+#[cfg(feature = "simulated-disk")]
+mod simulated;
+#[cfg(test)]
+mod tests;
 
-use core::mem;
-use std::collections::VecDeque;
-
-pub(crate) use batch::MAX_BATCH_BYTES;
-pub use record::{JournalId, Place, Record};
-pub(crate) use segment::VERSION;
-
-use crate::{
-    crash_point::crash_point,
-    disk::{Disk, DiskFile},
-    error::JournalError,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{BuildHasher, RandomState},
+    path::Path,
 };
-use batch::Batch;
-use clean::Cleaner;
-use index::{Index, Location};
-use segment::{Header, SECTOR, Segment};
 
-/// The settings of a [`Journal`].
-#[derive(Clone, Debug)]
-pub struct JournalOptions {
-    /// When a batch is durable.
-    pub sync: Sync,
-    /// The size of a file, in bytes: 16 MiB by default, and at least 1 KiB. A larger batch gets a larger file.
-    pub segment_bytes: u64,
-    /// Old files are removed when all files have more bytes than this and twice the live records: 32 MiB by
-    /// default.
-    pub spare_bytes: u64,
-}
+use bevy_due::worlds::StableKey;
+use redb::{
+    Database, ReadableDatabase, ReadableTable, StorageError, Table, TableDefinition, TableError,
+    WriteTransaction,
+};
 
-/// When a batch counts as durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sync {
-    /// After the disk has confirmed it. Survives a loss of power.
-    #[default]
-    EachBatch,
-    /// When the operating system has it. Survives the death of the process only, for tests.
-    Never,
-}
+pub use record::{JournalId, Place};
+pub(crate) use record::{Record, Recovered};
+#[cfg(feature = "simulated-disk")]
+pub use simulated::SimulatedDisk;
 
-impl Default for JournalOptions {
-    fn default() -> Self {
-        Self {
-            sync: Sync::EachBatch,
-            segment_bytes: 16 << 20,
-            spare_bytes: 32 << 20,
-        }
-    }
-}
+use crate::error::JournalError;
+use file::JournalFile;
 
-impl JournalOptions {
-    fn segment_bytes(&self) -> u64 {
-        self.segment_bytes
-            .max(2 * SECTOR as u64)
-            .next_multiple_of(SECTOR as u64)
-    }
-}
+/// The version of the tables.
+const VERSION: u64 = 1;
 
-/// A log of batches of records in a directory.
-///
-/// - [`append`](Journal::append) makes a batch durable, whole or not at all, before it returns.
-/// - After a crash, the journal has all batches that were durable, and perhaps the one after them.
-/// - A batch that was durable and cannot be read is an error, never a loss in silence.
-/// - Old files are removed. Their live records are copied in small steps, with the batches.
-///
-/// ```
-/// use bevy_due::worlds::StableKey;
-/// use bevy_due_ownership::{Journal, JournalOptions, Record};
-///
-/// # let directory = std::env::temp_dir().join(format!("due_doc_{}", std::process::id()));
-/// let gold = Record::Entity { key: StableKey(7), epoch: 1, zone: StableKey(1), body: b"3 gold".into() };
-/// let mut journal = Journal::open(&directory, JournalOptions::default())?;
-/// journal.append(&[gold.clone()])?;
-/// drop(journal);
-///
-/// let mut journal = Journal::open(&directory, JournalOptions::default())?;
-/// let mut live = Vec::new();
-/// journal.visit_live(|record| live.push(record))?;
-/// assert!(live.contains(&gold));
-/// assert_eq!(journal.boot(), 2);
-/// # drop(journal);
-/// # std::fs::remove_dir_all(directory).unwrap();
-/// # Ok::<_, bevy_due_ownership::JournalError>(())
-/// ```
+/// Found in a damaged file, too. See [`file::find_id`].
+const ID_PREFIX: &str = "bevy_due journal ";
+
+const META: TableDefinition<&str, &str> = TableDefinition::new("meta");
+/// The readings of the clocks, by zone.
+const READINGS: TableDefinition<u64, &[u8]> = TableDefinition::new("readings");
+/// The epoch and the stored form, by zone and key.
+const ENTITIES: TableDefinition<(u64, u64), (u64, &[u8])> = TableDefinition::new("entities");
+/// By the sending zone, the zone that gets it, and the number.
+const ITEMS: TableDefinition<(u64, u64, u64), &[u8]> = TableDefinition::new("items");
+/// What was acknowledged and taken, by the zone, and the journal and the zone of the peer.
+const STREAMS: TableDefinition<(u64, u128, u64), (u64, u64)> = TableDefinition::new("streams");
+const DEAD: TableDefinition<u128, ()> = TableDefinition::new("dead");
+
+/// The file of a shard.
 #[derive(Debug)]
-pub struct Journal {
-    disk: Box<dyn Disk>,
-    options: JournalOptions,
+pub(crate) struct Journal {
+    file: JournalFile,
     id: JournalId,
-    boot: u64,
-    /// The oldest first. The last one is written.
-    segments: VecDeque<Segment>,
-    /// The file of the last segment.
-    file: Box<dyn DiskFile>,
-    index: Index,
-    cleaner: Option<Cleaner>,
+    /// `None` after the disk was full: redb wants the file to be opened again.
+    database: Option<Database>,
     stopped: Option<JournalError>,
 }
 
+/// Everything that a journal has: by zone, and the journals that will never be opened again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) zones: BTreeMap<StableKey, Recovered>,
+    pub(crate) dead: BTreeSet<JournalId>,
+}
+
+impl Contents {
+    fn zone(&mut self, key: u64) -> &mut Recovered {
+        self.zones.entry(StableKey(key)).or_default()
+    }
+}
+
 impl Journal {
-    /// Writes `records` as one batch, and syncs it. Writes nothing if there are none.
+    /// Creates a file. It appears under its name when it is whole.
+    pub(crate) fn create(path: &Path) -> Result<(), JournalError> {
+        JournalFile::create(path, |file| initialize(file).map(drop))
+    }
+
+    /// Opens a file, and checks each page of it.
+    pub(crate) fn open(path: &Path) -> Result<Self, JournalError> {
+        Self::of(JournalFile::open(path)?)
+    }
+
+    /// Opens a disk. An empty one gets a journal.
+    #[cfg(feature = "simulated-disk")]
+    pub(crate) fn open_simulated(disk: SimulatedDisk) -> Result<Self, JournalError> {
+        let is_new = disk.is_empty();
+        let file = JournalFile::simulated(disk);
+        if is_new {
+            initialize(&file)?;
+        }
+        Self::of(file)
+    }
+
+    fn of(file: JournalFile) -> Result<Self, JournalError> {
+        let database = file.database()?;
+        let id = read_id(&file, &database)?;
+        Ok(Self {
+            file,
+            id,
+            database: Some(database),
+            stopped: None,
+        })
+    }
+
+    pub(crate) fn id(&self) -> JournalId {
+        self.id
+    }
+
+    /// Makes changes durable in their order, all or none, before it returns.
     ///
-    /// # Errors
-    ///
-    /// After [`Full`](JournalError::Full) nothing has changed: append the same records again later. After
-    /// any other error the batch is durable or not, and each later call returns the same error.
-    ///
-    /// # Time complexity
-    ///
-    /// *O*(bytes). While old files are cleaned, it also copies as many bytes, or the 256th part of a segment.
-    /// Once per segment, it also writes a file of zeros.
-    pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+    /// After [`Full`](JournalError::Full), nothing has changed: make the same changes again later. After any other
+    /// error they are made or not, and each later call returns the same error.
+    pub(crate) fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
         if let Some(error) = &self.stopped {
             return Err(error.clone());
         }
@@ -127,115 +117,178 @@ impl Journal {
         }
         let result = self.try_append(records);
         if let Err(error) = &result {
-            // The copies of this step are not written, so the cleaner begins again.
-            self.cleaner = None;
+            self.database = None;
             self.stopped = (!error.is_full()).then(|| error.clone());
         }
         result
     }
 
-    /// Returns the random number that the journal got when it was created.
-    pub fn id(&self) -> JournalId {
-        self.id
-    }
-
-    /// Returns how often the journal has been opened, with this time.
-    pub fn boot(&self) -> u64 {
-        self.boot
-    }
-
-    /// Returns the size of all files, in bytes.
-    pub fn file_bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.bytes).sum()
-    }
-
-    /// Returns the size of all live records, in bytes.
-    pub fn live_bytes(&self) -> u64 {
-        self.index.live_bytes()
-    }
-
     fn try_append(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        let own = Batch::encode(records);
-        let copies = self.copy_live(own.len())?;
-        // Copies come first: a record that ends or replaces one of them must follow it.
-        let all = || copies.records.iter().chain(records);
-        let mut batch = if copies.records.is_empty() {
-            own
-        } else {
-            Batch::encode(all())
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => self.file.database()?,
         };
-        self.make_room(batch.len())?;
-        let offset = self.write(&mut batch)?;
-        let segment = self.last().header.number;
-        for (place, (record, length)) in all().zip(batch.record_lengths()).enumerate() {
-            let at = Location {
-                segment,
-                batch: offset,
-                place: place as u32,
-            };
-            self.index.apply(record, at, length);
-        }
-        if copies.are_last {
-            self.remove_oldest()?;
-        }
+        write(&database, records).map_err(|error| self.file.error("write", error))?;
+        self.database = Some(database);
         Ok(())
     }
 
-    /// Begins a new segment if the last one has no room for `len` bytes.
-    fn make_room(&mut self, len: u64) -> Result<(), JournalError> {
-        if len > MAX_BATCH_BYTES {
-            return Err(JournalError::TooLarge { bytes: len });
-        }
-        let last = self.last();
-        if last.end + len <= last.bytes {
-            return Ok(());
-        }
-        let header = Header {
-            number: last.header.number + 1,
-            previous_end: last.end,
-            salt: self.disk.random(),
-            ..self.last().header
+    /// Reads everything.
+    pub(crate) fn read(&self) -> Result<Contents, JournalError> {
+        let Some(database) = &self.database else {
+            return Ok(Contents::default());
         };
-        let bytes = self.options.segment_bytes().max(SECTOR as u64 + len);
-        let (segment, file) = Segment::create(&mut *self.disk, header, bytes)?;
-        self.segments.push_back(segment);
-        self.file = file;
+        read(database).map_err(|error| self.file.error("read", error))
+    }
+}
+
+/// Creates the tables in an empty file.
+fn initialize(file: &JournalFile) -> Result<Database, JournalError> {
+    let database = file.database()?;
+    let random = || u128::from(RandomState::new().hash_one(()));
+    let id = random() << 64 | random();
+    let write = || -> Result<(), redb::Error> {
+        let transaction = database.begin_write()?;
+        {
+            let mut meta = transaction.open_table(META)?;
+            meta.insert("version", VERSION.to_string().as_str())?;
+            meta.insert("id", format!("{ID_PREFIX}{id:032x}").as_str())?;
+        }
+        Tables::open(&transaction)?;
+        Ok(transaction.commit()?)
+    };
+    write().map_err(|error| file.error("create", error))?;
+    Ok(database)
+}
+
+fn read_id(file: &JournalFile, database: &Database) -> Result<JournalId, JournalError> {
+    let read = || -> Result<_, redb::Error> {
+        let meta = database.begin_read()?.open_table(META)?;
+        let get = |name| -> Result<_, redb::Error> {
+            Ok(meta.get(name)?.map(|value| value.value().to_owned()))
+        };
+        Ok((get("version")?, get("id")?))
+    };
+    let (version, id) = read().map_err(|error| file.error("read", error))?;
+    let version = version.unwrap_or_default();
+    if version != VERSION.to_string() {
+        return Err(file.newer(version));
+    }
+    let id = id.as_deref().and_then(|id| id.strip_prefix(ID_PREFIX));
+    let id = id.and_then(|id| u128::from_str_radix(id, 16).ok());
+    id.map(JournalId)
+        .ok_or_else(|| file.damaged("it has no id".into()))
+}
+
+/// The tables that records change.
+struct Tables<'a> {
+    readings: Table<'a, u64, &'static [u8]>,
+    entities: Table<'a, (u64, u64), (u64, &'static [u8])>,
+    items: Table<'a, (u64, u64, u64), &'static [u8]>,
+    streams: Table<'a, (u64, u128, u64), (u64, u64)>,
+    dead: Table<'a, u128, ()>,
+}
+
+impl<'a> Tables<'a> {
+    fn open(transaction: &'a WriteTransaction) -> Result<Self, TableError> {
+        Ok(Self {
+            readings: transaction.open_table(READINGS)?,
+            entities: transaction.open_table(ENTITIES)?,
+            items: transaction.open_table(ITEMS)?,
+            streams: transaction.open_table(STREAMS)?,
+            dead: transaction.open_table(DEAD)?,
+        })
+    }
+
+    fn apply(&mut self, record: &Record) -> Result<(), StorageError> {
+        match record {
+            Record::World { zone, body } => {
+                self.readings.insert(zone.0, &**body)?;
+            }
+            Record::Entity {
+                key,
+                epoch,
+                zone,
+                body,
+            } => {
+                self.entities.insert((zone.0, key.0), (*epoch, &**body))?;
+            }
+            Record::Gone { zone, key, epoch } => {
+                let found = self.entities.get((zone.0, key.0))?;
+                if found.is_some_and(|found| found.value().0 <= *epoch) {
+                    self.entities.remove((zone.0, key.0))?;
+                }
+            }
+            Record::Item {
+                from,
+                to,
+                number,
+                body,
+            } => {
+                self.items.insert((from.0, to.0, *number), &**body)?;
+            }
+            Record::Done { from, to, number } => {
+                self.items.remove((from.0, to.0, *number))?;
+            }
+            Record::Stream {
+                zone,
+                peer,
+                acked,
+                taken,
+            } => {
+                let stream = (zone.0, peer.journal.0, peer.zone.0);
+                self.streams.insert(stream, (*acked, *taken))?;
+                let taken = (zone.0, peer.zone.0, 0)..=(zone.0, peer.zone.0, *acked);
+                self.items.retain_in(taken, |_, _| false)?;
+            }
+            Record::Dead { journal } => {
+                self.dead.insert(journal.0, ())?;
+            }
+        }
         Ok(())
     }
+}
 
-    /// Writes and syncs a batch at the end of the last segment. Returns its offset.
-    fn write(&mut self, batch: &mut Batch) -> Result<u64, JournalError> {
-        let Header { number, salt, .. } = self.last().header;
-        let path = || self.disk.path(&segment::name(number));
-        let offset = self.last().end;
-        let bytes = batch.seal(salt, offset);
-        let half = if cfg!(feature = "crash-points") {
-            bytes.len() / 2
-        } else {
-            0
+fn write(database: &Database, records: &[Record]) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    let mut tables = Tables::open(&transaction)?;
+    for record in records {
+        tables.apply(record)?;
+    }
+    drop(tables);
+    Ok(transaction.commit()?)
+}
+
+fn read(database: &Database) -> Result<Contents, redb::Error> {
+    let transaction = database.begin_read()?;
+    let mut contents = Contents::default();
+    for row in transaction.open_table(READINGS)?.iter()? {
+        let (key, body) = row?;
+        contents.zone(key.value()).readings = Some(body.value().to_vec());
+    }
+    for row in transaction.open_table(ENTITIES)?.iter()? {
+        let (place, entity) = row?;
+        let ((of, key), (epoch, body)) = (place.value(), entity.value());
+        let entities = &mut contents.zone(of).entities;
+        entities.insert(StableKey(key), (epoch, body.to_vec()));
+    }
+    for row in transaction.open_table(ITEMS)?.iter()? {
+        let (place, body) = row?;
+        let (from, to, number) = place.value();
+        let items = &mut contents.zone(from).items;
+        items.insert((StableKey(to), number), body.value().to_vec());
+    }
+    for row in transaction.open_table(STREAMS)?.iter()? {
+        let (place, progress) = row?;
+        let (of, journal, peer) = place.value();
+        let peer = Place {
+            journal: JournalId(journal),
+            zone: StableKey(peer),
         };
-        let mut written = self.file.write_at(offset, &bytes[..half]);
-        crash_point!("batch.half_written");
-        if written.is_ok() {
-            written = self.file.write_at(offset + half as u64, &bytes[half..]);
-        }
-        written.map_err(|error| JournalError::no_space_or_io(path(), "write", error))?;
-        crash_point!("batch.written");
-        if self.options.sync == Sync::EachBatch {
-            self.file
-                .sync()
-                .map_err(|error| JournalError::io(path(), "sync", error))?;
-        }
-        crash_point!("batch.synced");
-        let end = &mut self.last_mut().end;
-        Ok(mem::replace(end, offset + batch.len()))
+        contents.zone(of).streams.insert(peer, progress.value());
     }
-
-    fn last(&self) -> &Segment {
-        self.segments.back().expect("a journal has a segment")
+    for row in transaction.open_table(DEAD)?.iter()? {
+        contents.dead.insert(JournalId(row?.0.value()));
     }
-
-    fn last_mut(&mut self) -> &mut Segment {
-        self.segments.back_mut().expect("a journal has a segment")
-    }
+    Ok(contents)
 }

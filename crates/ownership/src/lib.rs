@@ -2,12 +2,11 @@
 //!
 //! | name | what it is |
 //! |---|---|
-//! | [`Shard`] | a process with a journal |
+//! | [`Shard`] | a process with a file |
 //! | [`ZonePlugin`] | makes a world a zone: its entities with a [`StableKey`](bevy_due::worlds::StableKey) are durable |
 //! | [`move_to`](DurableEntityCommandsExt::move_to) | moves an entity to another zone, exactly once |
 //! | [`mail`](DurableEntityCommandsExt::mail) | sends a letter to a durable entity, exactly once and in order |
 //! | [`after_commit`](DurableCommandsExt::after_commit) | tells players what is durable |
-//! | [`Journal`], [`Committer`] | the parts below: records in plain files, and the thread that writes them |
 //!
 //! The README of the package has a first example, `DESIGN.md` says how it works, and
 //! `docs/across_processes.md` in the repository what you may rely on.
@@ -15,8 +14,6 @@
 
 mod committer;
 mod components;
-mod crash_point;
-mod disk;
 mod error;
 mod events;
 mod ext;
@@ -35,16 +32,13 @@ mod waiting;
 mod wire;
 mod zone;
 
-pub use committer::{Committer, Effect, Frame, Stall, SubmitError, Submitter};
-#[cfg(feature = "crash-points")]
-pub use crash_point::{JOURNAL_CRASH_POINTS, ZONE_CRASH_POINTS, set_crash_hook};
-#[cfg(feature = "crash-points")]
-pub use disk::SimulatedDisk;
-pub use disk::{Disk, DiskFile};
+pub use committer::Stall;
 pub use error::JournalError;
 pub use events::{Arrived, MailReturned, MoveFailed};
 pub use ext::{DurableCommandsExt, DurableEntityCommandsExt};
-pub use journal::{Journal, JournalId, JournalOptions, Place, Record, Sync};
+#[cfg(feature = "simulated-disk")]
+pub use journal::SimulatedDisk;
+pub use journal::{JournalId, Place};
 pub use owners::{ChangeError, Owner, OwnerStore, Unreachable};
 pub use plugin::ZonePlugin;
 pub use shard::Shard;

@@ -31,18 +31,32 @@ pub(crate) struct Letter {
 
 /// What others will see of the frame when it is durable.
 #[derive(Resource, Clone, Default)]
-pub(crate) struct Held(Arc<Mutex<Vec<Effect>>>);
+pub(crate) struct Outgoing(Arc<Mutex<Effects>>);
 
-impl Held {
-    pub(crate) fn push(&self, effect: Effect) {
-        self.effects().push(effect);
+/// Effects of a frame that was not handed to the journal yet.
+#[derive(Default)]
+pub(crate) struct Effects {
+    pub(crate) effects: Vec<Effect>,
+    /// The size of the parcels among them.
+    pub(crate) bytes: usize,
+}
+
+impl Outgoing {
+    pub(crate) fn push(&self, effect: Effect, bytes: usize) {
+        let mut held = self.lock();
+        held.effects.push(effect);
+        held.bytes += bytes;
     }
 
     pub(crate) fn take(&self) -> Vec<Effect> {
-        core::mem::take(&mut *self.effects())
+        core::mem::take(&mut *self.lock()).effects
     }
 
-    fn effects(&self) -> MutexGuard<'_, Vec<Effect>> {
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Effects> {
         // No code panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     components::Declared,
-    noted::{Held, Noted, note_birth, note_death},
+    noted::{Noted, Outgoing, note_birth, note_death},
     shard::Shard,
     zone::{ZoneState, open, with_zone},
 };
@@ -85,7 +85,7 @@ impl Plugin for ZonePlugin {
     fn build(&self, app: &mut App) {
         app.insert_resource(Opening(self.clone()))
             .init_resource::<Noted>()
-            .init_resource::<Held>()
+            .init_resource::<Outgoing>()
             .add_observer(note_birth)
             .add_observer(note_death)
             .add_systems(PreStartup, open_zone)
@@ -110,8 +110,9 @@ fn open_zone(world: &mut World) -> Result {
     end_if_failed(world, opened)
 }
 
-fn receive(world: &mut World) {
-    with_zone(world, ZoneState::receive);
+fn receive(world: &mut World) -> Result {
+    let received = with_zone(world, ZoneState::receive).unwrap_or(Ok(()));
+    end_if_failed(world, received)
 }
 
 pub(crate) fn store(world: &mut World) -> Result {

@@ -64,6 +64,11 @@ impl Readings {
         }
     }
 
+    /// Returns the real time since the zone was created, with the time while it was down.
+    pub(crate) fn real(&self) -> Duration {
+        self.real
+    }
+
     /// Returns the time that has passed on each clock.
     pub(crate) fn since(&self, earlier: &Self) -> TimePassed {
         let frames = self.frames.saturating_sub(earlier.frames);
@@ -82,7 +87,7 @@ impl Readings {
 }
 
 /// Returns the milliseconds since 1970.
-pub(crate) fn wall_clock() -> u64 {
+fn wall_clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

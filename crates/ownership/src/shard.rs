@@ -1,8 +1,11 @@
 //! A process with a journal, and the zones in it.
 
-use core::fmt;
+use core::{
+    fmt,
+    sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release},
+};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     io,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -10,22 +13,19 @@ use std::{
 
 use bevy_due::{message::MessageSender, worlds::StableKey};
 
+#[cfg(feature = "simulated-disk")]
+use crate::journal::SimulatedDisk;
 use crate::{
     committer::{Committer, Stall, Submitter},
-    disk::Disk,
     error::JournalError,
-    journal::{Journal, JournalId, JournalOptions, Place, Record},
+    journal::{Contents, Journal, JournalId, Recovered},
     owners::{OwnerStore, Referee},
     plugin::ZonePlugin,
-    zone::reclaim,
 };
 
-/// The frames of a world that may wait for the disk at once.
-const FRAMES_IN_FLIGHT: u64 = 2;
-
-/// A process with a journal, in which the [zones](Shard::zone) of this process live.
+/// A process with a file, in which the [zones](Shard::zone) of this process live.
 ///
-/// Clones share it. The journal is closed when the last clone and the last zone are gone.
+/// Clones share it. The file is closed when the last clone and the last zone are gone.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ const FRAMES_IN_FLIGHT: u64 = 2;
 ///     prelude::*,
 ///     worlds::{StableKey, WorldGroups},
 /// };
-/// use bevy_due_ownership::{JournalOptions, Shard, Zone};
+/// use bevy_due_ownership::{Shard, Zone};
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::TimePlugin;
 /// use serde::{Deserialize, Serialize};
@@ -47,9 +47,9 @@ const FRAMES_IN_FLIGHT: u64 = 2;
 ///
 /// const HERO: StableKey = StableKey(7);
 ///
-/// # let directory = std::env::temp_dir().join(format!("due_shard_{}", std::process::id()));
+/// # let file = std::env::temp_dir().join(format!("due_shard_{}.redb", std::process::id()));
 /// let start = || {
-///     let shard = Shard::open(&directory, JournalOptions::default())?;
+///     let shard = Shard::open(&file)?;
 ///     let groups = WorldGroups::new();
 ///     let mut town = App::new();
 ///     town.add_plugins((TimePlugin, DuePlugin::default()));
@@ -59,6 +59,7 @@ const FRAMES_IN_FLIGHT: u64 = 2;
 ///     Ok::<_, BevyError>((groups, town))
 /// };
 ///
+/// Shard::create(&file)?;
 /// let (_groups, mut town) = start()?;
 /// assert!(town.world().resource::<Zone>().entity(HERO).is_none());
 /// town.world_mut().spawn((HERO, Gold(3)));
@@ -69,7 +70,7 @@ const FRAMES_IN_FLIGHT: u64 = 2;
 /// let hero = town.world().resource::<Zone>().entity(HERO).unwrap();
 /// assert_eq!(town.world().get::<Gold>(hero).unwrap().0, 3);
 /// # drop((_groups, town));
-/// # std::fs::remove_dir_all(directory).unwrap();
+/// # std::fs::remove_file(file).unwrap();
 /// # Ok::<(), BevyError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -80,64 +81,82 @@ struct Inner {
     committer: Committer,
     referee: OnceLock<Referee>,
     zones: Mutex<Zones>,
+    /// The number of journals that this process has given up.
+    reclaims: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Zones {
-    /// What the journal had of zones that were not opened yet.
-    recovered: BTreeMap<StableKey, Recovered>,
+    /// What the journal had of zones that were not opened yet, and the journals that will never be opened again.
+    recovered: Contents,
     open: BTreeMap<StableKey, MessageSender>,
-    /// The journals that will never be opened again.
-    dead: BTreeSet<JournalId>,
-}
-
-/// What the journal has of a zone.
-#[derive(Default)]
-pub(crate) struct Recovered {
-    pub(crate) readings: Option<Vec<u8>>,
-    /// The key, the epoch and the stored form.
-    pub(crate) entities: Vec<(StableKey, u64, Vec<u8>)>,
-    /// How far the streams to and from other zones are.
-    pub(crate) streams: Vec<(Place, u64, u64)>,
-    /// By zone and number.
-    pub(crate) items: BTreeMap<(StableKey, u64), Vec<u8>>,
+    /// The journals that this process has given up, in order.
+    reclaimed: Vec<JournalId>,
 }
 
 impl Shard {
-    /// Opens the journal in `directory`, or creates it.
+    /// Creates the file of a new shard. Do it once: [`open`](Self::open) fails without its file, so that a lost
+    /// file is not taken for a new game.
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`Journal::open`].
-    pub fn open(
-        directory: impl AsRef<Path>,
-        options: JournalOptions,
-    ) -> Result<Self, JournalError> {
-        Self::new(Journal::open(directory, options)?)
+    /// Returns [`Exists`](JournalError::Exists) if there is a file of that name, and the errors of the operating
+    /// system.
+    pub fn create(file: impl AsRef<Path>) -> Result<(), JournalError> {
+        Journal::create(file.as_ref())
     }
 
-    /// Like [`open`](Self::open), on any disk.
+    /// Opens the file of a shard, and checks each page of it. Logs the [id](Self::journal_id) of the shard.
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`Journal::open_on`].
-    pub fn open_on(disk: Box<dyn Disk>, options: JournalOptions) -> Result<Self, JournalError> {
-        Self::new(Journal::open_on(disk, options)?)
+    /// Returns [`Missing`](JournalError::Missing) without the file, [`InUse`](JournalError::InUse) if it is open
+    /// already, and [`Damaged`](JournalError::Damaged) if it is not as it was written: nothing is ever skipped.
+    pub fn open(file: impl AsRef<Path>) -> Result<Self, JournalError> {
+        let file = file.as_ref();
+        let journal = Journal::open(file)?;
+        log::info!("{} is the shard {}", file.display(), journal.id());
+        Self::new(journal)
     }
 
-    fn new(mut journal: Journal) -> Result<Self, JournalError> {
-        let mut zones = Zones::default();
-        journal.visit_live(|record| zones.recover(record))?;
+    /// Opens a disk in memory. An empty one gets a new shard.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`open`](Self::open).
+    #[cfg(feature = "simulated-disk")]
+    pub fn open_simulated(disk: SimulatedDisk) -> Result<Self, JournalError> {
+        Self::new(Journal::open_simulated(disk)?)
+    }
+
+    fn new(journal: Journal) -> Result<Self, JournalError> {
+        let recovered = journal.read()?;
         let id = journal.id();
         let committer = Committer::start(journal)
-            .map_err(|error| JournalError::io("the committer".into(), "start", error))?;
-        let zones = Mutex::new(zones);
+            .map_err(|error| JournalError::io("the thread of the shard".into(), "start", error))?;
+        let zones = Mutex::new(Zones {
+            recovered,
+            open: BTreeMap::new(),
+            reclaimed: Vec::new(),
+        });
         Ok(Self(Arc::new(Inner {
             journal: id,
             committer,
             referee: OnceLock::new(),
             zones,
+            reclaims: AtomicUsize::new(0),
         })))
+    }
+
+    /// Returns the keys of the entities in zones that were not opened, and how many entities and letters are on their
+    /// way from there. A tool that checks files needs no world for that.
+    #[must_use]
+    pub fn unopened(&self) -> (Vec<StableKey>, usize) {
+        let zones = self.zones();
+        let recovered = zones.recovered.zones.values();
+        let keys = recovered.clone().flat_map(|zone| zone.entities.keys());
+        let keys = keys.copied().collect();
+        (keys, recovered.map(|zone| zone.items.len()).sum())
     }
 
     /// Lets a store decide who owns an entity. Call it before the first zone opens.
@@ -165,7 +184,7 @@ impl Shard {
         ZonePlugin::new(self.clone(), key)
     }
 
-    /// Returns the random number that the journal got when it was created.
+    /// Returns the random number that the shard got when it was created.
     #[must_use]
     pub fn journal_id(&self) -> JournalId {
         self.0.journal
@@ -181,7 +200,8 @@ impl Shard {
         self.0.committer.wait()
     }
 
-    /// Returns since when the disk has no space, if it has none. Nothing leaves the zones meanwhile.
+    /// Returns since when the disk has no space, or has not answered for more than a second. Nothing leaves the zones
+    /// meanwhile.
     #[must_use]
     pub fn stall(&self) -> Option<Stall> {
         self.0.committer.stall()
@@ -199,9 +219,19 @@ impl Shard {
     /// - Letters that it had taken, but had not acknowledged, count as delivered.
     pub fn reclaim(&self, journal: JournalId) {
         let mut zones = self.zones();
-        zones.dead.insert(journal);
+        zones.reclaimed.push(journal);
+        self.0.reclaims.store(zones.reclaimed.len(), Release);
         for sender in zones.open.values() {
-            sender.run(move |world| reclaim(world, journal)).ok();
+            // Wakes a world that sleeps. One that takes nothing is awake.
+            sender.run(|_| {}).ok();
+        }
+    }
+
+    /// Returns the journals that were given up after the first `known` ones.
+    pub(crate) fn reclaimed_after(&self, known: usize) -> Vec<JournalId> {
+        match self.0.reclaims.load(Acquire) > known {
+            true => self.zones().reclaimed[known..].to_vec(),
+            false => Vec::new(),
         }
     }
 
@@ -210,7 +240,7 @@ impl Shard {
     }
 
     pub(crate) fn submitter(&self) -> Submitter {
-        self.0.committer.submitter(FRAMES_IN_FLIGHT)
+        self.0.committer.submitter()
     }
 
     /// Opens a zone, and returns what the journal has of it, with the dead journals.
@@ -218,59 +248,20 @@ impl Shard {
         &self,
         key: StableKey,
         sender: MessageSender,
-    ) -> Result<(Recovered, BTreeSet<JournalId>), ZoneInUse> {
+    ) -> Result<(Recovered, Vec<JournalId>), ZoneInUse> {
         let mut zones = self.zones();
         if zones.open.contains_key(&key) {
             return Err(ZoneInUse(key));
         }
         zones.open.insert(key, sender);
-        let recovered = zones.recovered.remove(&key).unwrap_or_default();
-        Ok((recovered, zones.dead.clone()))
+        let recovered = zones.recovered.zones.remove(&key).unwrap_or_default();
+        let dead = zones.recovered.dead.iter().copied();
+        Ok((recovered, dead.collect()))
     }
 
     fn zones(&self) -> MutexGuard<'_, Zones> {
         // No code panics while it holds the lock.
         self.0.zones.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Zones {
-    fn recover(&mut self, record: Record) {
-        let recovered = &mut self.recovered;
-        match record {
-            Record::World { zone, body } => {
-                recovered.entry(zone).or_default().readings = Some(body);
-            }
-            Record::Entity {
-                key,
-                epoch,
-                zone,
-                body,
-            } => {
-                let zone = recovered.entry(zone).or_default();
-                zone.entities.push((key, epoch, body));
-            }
-            Record::Item {
-                from,
-                to,
-                number,
-                body,
-            } => {
-                let zone = recovered.entry(from).or_default();
-                zone.items.insert((to, number), body);
-            }
-            Record::Stream {
-                zone,
-                peer,
-                acked,
-                taken,
-            } => {
-                let zone = recovered.entry(zone).or_default();
-                zone.streams.push((peer, acked, taken));
-            }
-            Record::Dead { journal } => _ = self.dead.insert(journal),
-            Record::Boot { .. } | Record::Gone { .. } | Record::Done { .. } => {}
-        }
     }
 }
 

@@ -330,8 +330,13 @@ impl Streams {
         Ok(records)
     }
 
-    /// Returns what to tell the other zones now, once everything so far is durable.
-    pub(crate) fn messages(&mut self, now: Duration) -> Vec<(StableKey, Message)> {
+    /// Returns what to tell the other zones now, once everything so far is durable. `zone_now` is what the clock of the
+    /// zone shows.
+    pub(crate) fn messages(
+        &mut self,
+        now: Duration,
+        zone_now: Duration,
+    ) -> Vec<(StableKey, Message)> {
         let from = self.me;
         let mut messages = Vec::new();
         for (&to, stream) in &mut self.streams {
@@ -344,7 +349,12 @@ impl Streams {
                 };
                 messages.push((to, have));
             }
-            if let Some((first, items)) = stream.next_items(now) {
+            if let Some((first, mut items)) = stream.next_items(now) {
+                for item in &mut items {
+                    if let Item::Entity(moved) = item {
+                        moved.sent_at(zone_now);
+                    }
+                }
                 let items = Items {
                     from,
                     session: self.session,
@@ -433,14 +443,15 @@ impl fmt::Display for StreamError {
         match self {
             Self::OtherJournal { known, found } => write!(
                 f,
-                "zone {} has the journal {:032x} now, and had {:032x}: start it with its old journal, or, if \
-                 that is lost, call `Shard::reclaim` with its id",
-                found.zone.0, found.journal.0, known.journal.0
+                "zone {} has the shard {} now, and had {}: start it with its old file, or, if that is lost, call \
+                 `Shard::reclaim({})`",
+                found.zone.0, found.journal, known.journal, known.journal
             ),
             Self::Stale { peer } => write!(
                 f,
-                "the journal of this zone is older than what zone {} has from it: start the zone with its \
-                 latest journal",
+                "the file of this zone is older than what zone {} has from it: start the zone with its latest file. \
+                 If that is lost, start it with a new one, and call `Shard::reclaim` in the other zones with the id \
+                 of this one",
                 peer.zone.0
             ),
         }

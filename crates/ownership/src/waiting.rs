@@ -7,7 +7,6 @@ use bevy_due::worlds::StableKey;
 use bevy_ecs::error::BevyError;
 
 use crate::{
-    crash_point::crash_point,
     item::{Item, encode},
     journal::Record,
 };
@@ -120,7 +119,6 @@ impl Waiting {
                     number,
                     body,
                 });
-                crash_point!("waiting.stored");
             }
         }
         Ok(records)

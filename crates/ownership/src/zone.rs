@@ -23,8 +23,7 @@ use bevy_time::{Real, Time};
 
 use crate::{
     components::Declared,
-    crash_point::crash_point,
-    events::MailReturned,
+    events::{MailReturned, MoveFailed},
     item::{Batch, Item},
     journal::{JournalId, Place, Record},
     outbox::Outbox,
@@ -41,7 +40,6 @@ pub(crate) use arrive::report;
 use leave::Departure;
 pub(crate) use open::open;
 use store::Storage;
-pub(crate) use talk::reclaim;
 
 /// This world, as a zone.
 #[derive(Resource, Debug)]
@@ -99,14 +97,24 @@ pub(crate) struct ZoneState {
     departures: Vec<Departure>,
     /// What to tell other zones at the end of the frame: one, or all.
     to_tell: Vec<(Option<StableKey>, Message)>,
+    /// What failed at the end of the last frame. Entities hear of it in the next one, which stores what they do then.
+    failures: Vec<Failure>,
     /// Records of what has ended in this frame.
     ended: Vec<Record>,
     dead: BTreeSet<JournalId>,
+    /// How many of the journals that the shard has given up this zone has given up.
+    reclaims: usize,
     storage: Storage,
     /// Who decides on owners, if the journals do not, and where the answers go.
     referee: Option<Referee>,
     sender: MessageSender,
     shard: Shard,
+}
+
+/// Something that a game asked for at the end of a frame, and that did not happen.
+enum Failure {
+    Move(MoveFailed),
+    Mail(MailReturned),
 }
 
 /// An entity that belongs to this zone.
@@ -175,7 +183,6 @@ impl ZoneState {
                 self.streams.push(zone, item);
             } else {
                 self.waiting.add(item, now(world));
-                crash_point!("waiting.added");
             }
         }
     }
@@ -220,7 +227,6 @@ impl ZoneState {
     }
 
     fn deliver_letters(&mut self, world: &mut World, batch: Batch) -> Option<Item> {
-        crash_point!("letters.received");
         if self.is_deaf(world, batch.to) {
             self.waiting.add(Item::Letters(batch), now(world));
             return None;
@@ -243,7 +249,6 @@ impl ZoneState {
                 return None;
             }
         }
-        crash_point!("letters.delivered");
         Some(Item::Delivered { from, to })
     }
 
@@ -252,7 +257,6 @@ impl ZoneState {
             owned.outbox.arrived(to);
             self.dirty.insert(from);
         }
-        crash_point!("letters.confirmed");
     }
 
     /// Makes an entity of this world one that the zone owns.

@@ -20,6 +20,9 @@ use crate::{
 pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEntity, MoveError> {
     let copied = copy_entities(world, &[entity]).pop();
     let moved = copied.unwrap_or(Err(MoveError::NoSuchEntity(entity)))?;
+    if !moved.left_out().is_empty() {
+        return Err(MoveError::Mail(moved.left_out().to_vec()));
+    }
     let members: Vec<Entity> = moved.entities().collect();
     let is_member: EntityHashSet = members.iter().copied().collect();
     let exported = take_letters(world, &|entity| is_member.contains(&entity)).into_iter();
@@ -53,12 +56,14 @@ pub(crate) fn copy_entities(
                 return Err(MoveError::InTransit(member));
             }
         }
-        timers.set_mail(mail.all_or_error().map_err(MoveError::Mail)?);
+        let (mail, left_out) = mail.into_parts();
+        timers.set_mail(mail);
         Ok(MovedEntity(Versioned::V1(Content {
             entity,
             timers,
             keys: names::keys(world, &members),
             requests: names::requests(world, &members),
+            left_out,
         })))
     });
     copies.collect()

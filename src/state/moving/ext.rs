@@ -42,10 +42,12 @@ pub trait MoveWorldExt {
     /// [`changed_since`](crate::rollback::RollbackWorldExt::changed_since) returns the entities to store again. An entity that two of these own is in the
     /// data of both.
     ///
+    /// A message that waits and is no data is [left out](MovedEntity::left_out).
+    ///
     /// # Errors
     ///
     /// Returns [`MoveError`](crate::moving::MoveError) in place of each entity that `export_entity` would
-    /// refuse.
+    /// refuse, except for [`MoveError::Mail`](crate::moving::MoveError::Mail).
     ///
     /// # Time complexity
     ///

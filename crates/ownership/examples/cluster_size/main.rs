@@ -5,9 +5,7 @@
 //! `docs/thousand_shards.md` has the figures.
 
 mod cluster;
-mod disk;
 mod fit;
-mod journals;
 mod mesh;
 mod process;
 mod rest;

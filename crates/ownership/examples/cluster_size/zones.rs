@@ -13,7 +13,6 @@ use crate::{
 struct Figures {
     question: Vec<(f64, f64)>,
     moved: Vec<(f64, f64)>,
-    streams: Vec<(f64, f64)>,
     held: Vec<(f64, f64)>,
 }
 
@@ -25,7 +24,6 @@ pub(crate) fn print(sizes: &[u64], star: u64) -> Result {
     }
     print_line("bytes of a question, x other zones", &all.question, 999.0);
     print_line("bytes of a move, x other zones", &all.moved, 999.0);
-    print_line("bytes of stream records, x pairs", &all.streams, 999e3);
     print_line("bytes held in a zone, x other zones", &all.held, 999.0);
     println!("One zone, joined with all others:");
     print_one(star, Shape::Star, &mut all)
@@ -44,23 +42,16 @@ fn print_one(size: u64, shape: Shape, all: &mut Figures) -> Result {
     print_step(size, "a move", &moving);
     print_step(size, "a letter to each other zone", &to_all);
     let rest = cluster.rest()?;
-    let (journals, held) = cluster.end()?;
-    let silent = Cluster::start(size, shape)?.end()?.1;
+    let held = cluster.end();
+    let silent = Cluster::start(size, shape)?.end();
     let others = last as f64;
     println!(
-        "{size:4} zones: a frame at rest takes {rest:.1?}; {} stream records with {} B, {:.1} B each; {:.0} B held per \
-         other zone; {:.0} B per live record in the index of a journal",
-        journals.streams,
-        journals.stream_bytes,
-        journals.stream_bytes as f64 / journals.streams as f64,
+        "{size:4} zones: a frame at rest takes {rest:.1?}; {:.0} B held per other zone",
         (held - silent) as f64 / others,
-        journals.held as f64 / journals.records as f64,
     );
     let question = cold.traffic.bytes - warm.traffic.bytes;
     all.question.push((others, question as f64));
     all.moved.push((others, moving.traffic.bytes as f64));
-    let pairs = others * size as f64;
-    all.streams.push((pairs, journals.stream_bytes as f64));
     all.held.push((others, (held - silent) as f64));
     Ok(())
 }

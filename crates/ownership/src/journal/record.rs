@@ -1,11 +1,22 @@
-//! The records of a journal.
+//! What a frame changes in a journal, and what the journal has of a zone.
+
+use core::fmt;
+use std::collections::BTreeMap;
 
 use bevy_due::worlds::StableKey;
 use serde::{Deserialize, Serialize};
 
-/// The random number that a journal gets when it is created.
+/// The random number that a shard gets when its file is created.
+///
+/// Its text form can be pasted as the argument of [`Shard::reclaim`](crate::Shard::reclaim).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JournalId(pub u128);
+
+impl fmt::Display for JournalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JournalId({:#034x})", self.0)
+    }
+}
 
 /// A zone of another shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,90 +27,60 @@ pub struct Place {
     pub zone: StableKey,
 }
 
-/// One fact of a journal.
-///
-/// A record is live until a later record replaces or ends it. Recovery sees the live records only, and
-/// the journal copies them when it removes its oldest file.
-// Postcard instead of own code: the derive is shorter, and the tag and the variable-length numbers are
-// the same bytes that we would write. `Vec<Record>` would hide the tag, so each record is read alone.
-// The order of the variants is the format: add new ones at the end.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Record {
-    /// The journal was opened. Only the journal writes it. Live until the next one.
-    Boot {
-        /// How often the journal has been opened.
-        count: u64,
-    },
-    /// The readings of a zone's clocks. Live until the next one of the zone.
-    World {
-        /// The endpoint of the zone.
-        zone: StableKey,
-        /// The readings.
-        #[serde(with = "serde_bytes")]
-        body: Vec<u8>,
-    },
-    /// The state of an entity. Live until the next one of the key in the zone, or its [`Gone`](Record::Gone).
+/// A change of a journal. To make it twice is the same as to make it once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Record {
+    /// Replaces the readings of a zone's clocks.
+    World { zone: StableKey, body: Vec<u8> },
+    /// Replaces the state of an entity.
     Entity {
-        /// The key of the entity.
         key: StableKey,
         /// The number of its owner: one more with each owner.
         epoch: u64,
-        /// The zone in which it lives.
         zone: StableKey,
-        /// Its timers, components and letters.
-        #[serde(with = "serde_bytes")]
         body: Vec<u8>,
     },
-    /// The entity has despawned, or belongs to another zone. Ends its state up to an epoch.
+    /// Removes the state of an entity up to an epoch: it has despawned, or belongs to another zone.
     Gone {
-        /// The zone in which it has lived.
         zone: StableKey,
-        /// The key of the entity.
         key: StableKey,
-        /// The last epoch that ends.
         epoch: u64,
     },
-    /// Something on its way from a zone of this journal to another zone. Live until its
-    /// [`Done`](Record::Done), or until the [`Stream`](Record::Stream) is acknowledged up to its number.
+    /// Adds something that is on its way from a zone of this journal to another zone.
     Item {
-        /// The zone that sends it.
         from: StableKey,
-        /// The zone that gets it.
         to: StableKey,
         /// Its number in the stream between the two.
         number: u64,
-        /// The item.
-        #[serde(with = "serde_bytes")]
         body: Vec<u8>,
     },
-    /// An item has ended before those in front of it. Ends the item alone.
+    /// Removes an item that has ended before those in front of it.
     Done {
-        /// The zone that has sent it.
         from: StableKey,
-        /// The zone that was to get it.
         to: StableKey,
-        /// Its number.
         number: u64,
     },
-    /// How far two zones have come with each other. Live until the next one of the two.
+    /// Replaces how far two zones have come with each other. Removes the items that `peer` has taken.
     Stream {
-        /// The zone of this journal.
         zone: StableKey,
-        /// The other zone.
         peer: Place,
-        /// `peer` has taken the items up to this number. Ends them.
+        /// `peer` has taken the items up to this number.
         acked: u64,
         /// `zone` has taken the items of `peer` up to this number.
         taken: u64,
     },
-    /// The journal will never be opened again. Live forever.
-    Dead {
-        /// The lost journal.
-        journal: JournalId,
-    },
+    /// Notes for good that nobody will open a journal again.
+    Dead { journal: JournalId },
 }
 
-impl Record {
-    /// The first tag that this release does not know.
-    pub(super) const TAGS: u8 = 8;
+/// What a journal has of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    pub(crate) readings: Option<Vec<u8>>,
+    /// By key, the epoch and the stored form.
+    pub(crate) entities: BTreeMap<StableKey, (u64, Vec<u8>)>,
+    /// How far the streams to and from other zones are.
+    pub(crate) streams: BTreeMap<Place, (u64, u64)>,
+    /// By zone and number.
+    pub(crate) items: BTreeMap<(StableKey, u64), Vec<u8>>,
 }

@@ -54,7 +54,7 @@ impl End {
     fn commit(&mut self, now: Duration) -> Vec<Message> {
         self.journal.extend(self.streams.records().unwrap());
         self.durable = self.taken.len();
-        let messages = self.streams.messages(now).into_iter();
+        let messages = self.streams.messages(now, now).into_iter();
         messages.map(|(_, message)| message).collect()
     }
 

@@ -12,17 +12,15 @@ use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
 use super::{Owned, State, Zone, ZoneState, leave::fail, open::Parked};
 use crate::{
     components::{self, Declared},
-    crash_point::crash_point,
     events::Arrived,
     item::{Item, MovedOut, decode},
     outbox::Outbox,
-    readings::wall_clock,
     stored::{Body, Stored},
     wire::Message,
 };
 
-/// The longest time on the way that clocks make up for, in milliseconds.
-const LONGEST_WAY: u64 = 60_000;
+/// The longest time on the way that clocks make up for.
+const LONGEST_WAY: Duration = Duration::from_secs(60);
 
 /// Loads a stored entity into a world, where it is in transit.
 pub(super) fn bring_in(
@@ -60,25 +58,23 @@ pub(crate) fn report(world: &World, error: impl Into<BevyError>) {
 impl ZoneState {
     /// Takes an entity that another zone has given to this one.
     pub(super) fn arrive(&mut self, world: &mut World, from: StableKey, moved: MovedOut) {
-        crash_point!("entity.received");
         let key = moved.key;
         let Stored { body, outbox, .. } = match decode(&moved.stored) {
             Ok(stored) => stored,
-            Err(error) => return self.give_back(from, moved, error.to_string()),
+            Err(error) => return self.give_back(world, from, moved, error.to_string()),
         };
         let Some(body) = body else {
-            return self.give_back(from, moved, "it has despawned".into());
+            return self.give_back(world, from, moved, "it has despawned".into());
         };
         if let Some(owned) = self.owned.get(&key) {
             if owned.epoch < moved.epoch {
                 self.fence(world, key, moved.epoch);
             } else {
                 let reason = format!("another entity of that zone has the stable key {}", key.0);
-                return self.give_back(from, moved, reason);
+                return self.give_back(world, from, moved, reason);
             }
         }
-        let on_the_way = wall_clock().saturating_sub(moved.left).min(LONGEST_WAY);
-        let passed = Duration::from_millis(on_the_way).into();
+        let passed = moved.waited.min(LONGEST_WAY).into();
         match bring_in(
             world,
             &self.declared,
@@ -91,7 +87,7 @@ impl ZoneState {
             Err(error) if moved.refused.is_some() => {
                 self.park_arrival(world, moved, (body, outbox), error);
             }
-            Err(error) => self.give_back(from, moved, error.to_string()),
+            Err(error) => self.give_back(world, from, moved, error.to_string()),
         }
     }
 
@@ -102,7 +98,6 @@ impl ZoneState {
         entity: Entity,
         outbox: Outbox,
     ) {
-        crash_point!("entity.imported");
         let MovedOut {
             key,
             epoch,
@@ -118,7 +113,6 @@ impl ZoneState {
         if let Some(reason) = refused {
             fail(world, entity, from, reason);
         }
-        crash_point!("entity.settled");
     }
 
     /// Tells the game that an entity is here, and lets it act.
@@ -139,8 +133,8 @@ impl ZoneState {
     }
 
     /// Gives an entity back to the zone that it came from.
-    fn give_back(&mut self, to: StableKey, moved: MovedOut, reason: String) {
-        let moved = moved.returned(reason);
+    fn give_back(&mut self, world: &World, to: StableKey, moved: MovedOut, reason: String) {
+        let moved = moved.returned(reason, self.storage.readings(world).real());
         self.routes.learn(moved.key, to, moved.epoch);
         self.streams.push(to, Item::Entity(moved));
     }
@@ -166,8 +160,10 @@ impl ZoneState {
     }
 
     /// Takes back an entity from a zone whose journal is lost.
-    pub(super) fn take_back(&mut self, world: &mut World, zone: StableKey, moved: MovedOut) {
-        let moved = moved.returned("the journal of the zone is lost".into());
+    pub(super) fn take_back(&mut self, world: &mut World, zone: StableKey, mut moved: MovedOut) {
+        let now = self.storage.readings(world).real();
+        moved.sent_at(now);
+        let moved = moved.returned("the journal of the zone is lost".into(), now);
         let MovedOut { key, epoch, .. } = moved;
         self.routes.forget(key);
         self.arrive(world, zone, moved);

@@ -8,13 +8,11 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{ZoneState, now};
+use super::{Failure, ZoneState, hand_back, now};
 use crate::{
     components,
-    crash_point::crash_point,
-    events::MoveFailed,
+    events::{MailReturned, MoveFailed},
     item::{Item, MovedOut, encode},
-    readings::wall_clock,
     stored::{Body, Stored},
 };
 
@@ -87,7 +85,7 @@ impl ZoneState {
                 let waits = self.next_step(world, key, departure);
                 self.departures.extend(waits);
             } else if world.get_entity(entity).is_ok() {
-                fail(world, entity, zone, NOT_DURABLE.into());
+                self.note_failed_move(entity, zone, NOT_DURABLE.into());
             }
         }
     }
@@ -117,7 +115,7 @@ impl ZoneState {
             Step::Reaching if now.saturating_sub(since) < REACH_WITHIN => return Some(departure),
             Step::Reaching => {
                 self.streams.forget_stranger(zone);
-                fail(world, entity, zone, NoAnswer(zone).to_string());
+                self.note_failed_move(entity, zone, NoAnswer(zone).to_string());
                 return None;
             }
         }
@@ -125,9 +123,33 @@ impl ZoneState {
             if step == Step::Decided {
                 self.claim_back(key, zone);
             }
-            fail(world, entity, zone, error.to_string());
+            self.note_failed_move(entity, zone, error.to_string());
         }
         None
+    }
+
+    fn note_failed_move(&mut self, entity: Entity, zone: StableKey, reason: String) {
+        self.failures.push(Failure::Move(MoveFailed {
+            entity,
+            zone,
+            reason,
+        }));
+    }
+
+    /// Tells entities what failed at the end of the last frame.
+    pub(super) fn tell_failures(&mut self, world: &mut World) {
+        for failure in core::mem::take(&mut self.failures) {
+            match failure {
+                Failure::Move(MoveFailed {
+                    entity,
+                    zone,
+                    reason,
+                }) => fail(world, entity, zone, reason),
+                Failure::Mail(MailReturned { entity, to, letter }) => {
+                    hand_back(world, entity, to, letter);
+                }
+            }
+        }
     }
 
     /// Returns the stored form of an entity that leaves.
@@ -155,10 +177,8 @@ impl ZoneState {
         entity: Entity,
         zone: StableKey,
     ) -> Result {
-        crash_point!("move.begun");
         let epoch = self.owned.get(&key).map_or(0, |owned| owned.epoch);
         let moved = world.export_entity(entity)?;
-        crash_point!("move.exported");
         let stored = match self.stored(world, key, moved) {
             Ok(stored) => stored,
             Err(error) => {
@@ -167,7 +187,6 @@ impl ZoneState {
             }
         };
         let late = world.forget_entity(entity)?;
-        crash_point!("move.forgotten");
         self.disown(world, key);
         self.dirty.remove(&key);
         self.ended.push(self.gone(key, epoch));
@@ -177,17 +196,20 @@ impl ZoneState {
             epoch: epoch + 1,
             stored,
             late,
-            left: wall_clock(),
+            left: self.storage.readings(world).real(),
+            waited: Duration::ZERO,
             refused: None,
         };
         self.streams.push(zone, Item::Entity(moved));
-        crash_point!("move.queued");
         Ok(())
     }
 }
 
 /// Tells an entity that it could not move.
 pub(super) fn fail(world: &mut World, entity: Entity, zone: StableKey, reason: String) {
+    if world.get_entity(entity).is_err() {
+        return;
+    }
     world.trigger(MoveFailed {
         entity,
         zone,

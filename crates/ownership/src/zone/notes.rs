@@ -1,12 +1,14 @@
 //! What the world has done since the last frame that was stored.
 
-use core::{fmt, iter};
+use core::{fmt, iter, time::Duration};
 
 use bevy_due::{OwnedBy, message::MessageWorldExt, rollback::RollbackWorldExt, worlds::StableKey};
 use bevy_ecs::prelude::*;
 
-use super::{Owned, State, ZoneState, hand_back, report};
+use super::{Failure, Owned, State, ZoneState, now, report};
 use crate::{
+    events::MailReturned,
+    item::{Batch, Item},
     noted::{Letter, Noted},
     outbox::Outbox,
 };
@@ -28,8 +30,9 @@ impl ZoneState {
             self.refused.remove(&entity);
             self.note_owner(world, entity);
         }
+        let now = now(world);
         for letter in letters {
-            self.note_letter(world, letter);
+            self.note_letter(letter, now);
         }
         for (entity, key) in died {
             self.refused.remove(&entity);
@@ -105,7 +108,7 @@ impl ZoneState {
         }
     }
 
-    fn note_letter(&mut self, world: &mut World, letter: Letter) {
+    fn note_letter(&mut self, letter: Letter, now: Duration) {
         let Letter {
             sender,
             from,
@@ -113,11 +116,19 @@ impl ZoneState {
             packet,
         } = letter;
         let Some(owned) = self.owned.get_mut(&from) else {
-            return hand_back(world, sender, to, packet);
+            // What the sender does is not stored either.
+            self.failures.push(Failure::Mail(MailReturned {
+                entity: sender,
+                to,
+                letter: packet,
+            }));
+            return;
         };
         self.dirty.insert(from);
         if let Err(packet) = owned.outbox.add(to, packet) {
-            hand_back(world, sender, to, packet);
+            let letters = vec![packet];
+            let returned = Item::Returned(Batch { from, to, letters });
+            self.waiting.add(returned, now);
         }
     }
 

@@ -21,14 +21,13 @@ use super::{
 };
 use crate::{
     components::Declared,
-    crash_point::crash_point,
     item::{Item, decode},
-    journal::Place,
-    noted::Held,
+    journal::{Place, Recovered},
+    noted::Outgoing,
     outbox::Outbox,
     readings::Readings,
     routes::Routes,
-    shard::{Recovered, Shard},
+    shard::Shard,
     stored::{Body, Stored},
     streams::Streams,
     waiting::Waiting,
@@ -63,9 +62,11 @@ pub(crate) fn open(
     let sender = world.message_sender();
     let link = world.get_resource::<WorldLink>().ok_or(NoGroup(key))?;
     let (recovered, dead) = shard.open_zone(key, sender.clone())?;
-    crash_point!("zone.recovered");
-    let held = world.resource::<Held>().clone();
-    link.hold(move |effect: Effect| held.push(Box::new(move || effect.release())));
+    let held = world.resource::<Outgoing>().clone();
+    link.hold(move |effect: Effect| {
+        let bytes = effect.parcel().map_or(0, |it| it.packet.payload().len());
+        held.push(Box::new(move || effect.release()), bytes);
+    });
     let endpoint = world.spawn((key, endpoint(), Arrivals::default())).id();
 
     let before = decode_readings(&recovered)?.after_a_stop();
@@ -87,8 +88,10 @@ pub(crate) fn open(
         routes: Routes::default(),
         departures: Vec::new(),
         to_tell: Vec::new(),
+        failures: Vec::new(),
         ended: Vec::new(),
-        dead,
+        dead: dead.into_iter().collect(),
+        reclaims: 0,
         storage: Storage::new(&shard, sender.clone(), Readings::of(world, 0), before),
         referee: shard.referee(),
         sender,
@@ -101,11 +104,9 @@ pub(crate) fn open(
     });
     zone.restore_streams(world, &recovered)?;
     zone.bring_back(world, recovered)?;
-    crash_point!("zone.brought_back");
     zone.finish_opening(world);
     zone.check_owners();
     zone.give_up_dead(world);
-    crash_point!("zone.opened");
     world.insert_resource(zone);
     Ok(())
 }
@@ -145,9 +146,9 @@ impl ZoneState {
     fn restore_streams(&mut self, world: &World, recovered: &Recovered) -> Result {
         // A zone can have had a journal that is dead by now. The one that it has now counts.
         let is_dead = |peer: &Place| self.dead.contains(&peer.journal);
-        let mut streams = recovered.streams.clone();
-        streams.sort_by_key(|(peer, ..)| !is_dead(peer));
-        for (peer, acked, taken) in streams {
+        let mut streams: Vec<_> = recovered.streams.iter().collect();
+        streams.sort_by_key(|(peer, _)| !is_dead(peer));
+        for (&peer, &(acked, taken)) in streams {
             self.streams.restore(peer, acked, taken);
         }
         for (&(to, number), body) in &recovered.items {
@@ -168,7 +169,7 @@ impl ZoneState {
     /// that fail are tried again while others succeed.
     fn bring_back(&mut self, world: &mut World, recovered: Recovered) -> Result {
         let mut to_bring = Vec::new();
-        for (key, epoch, stored) in recovered.entities {
+        for (key, (epoch, stored)) in recovered.entities {
             let Stored {
                 body,
                 outbox,
@@ -188,7 +189,6 @@ impl ZoneState {
                 }
             }
         }
-        to_bring.sort_by_key(|it| it.key);
         let mut entities = EntityHashMap::default();
         loop {
             let before = to_bring.len();

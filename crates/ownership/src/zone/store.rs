@@ -5,7 +5,7 @@ use core::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use bevy_due::{
     ClockId, OnClock, Timer, message::MessageSender, moving::MoveWorldExt, rollback::TimerSnapshot,
@@ -15,25 +15,30 @@ use bevy_ecs::prelude::*;
 
 use super::{State, Zone, ZoneState, report};
 use crate::{
-    committer::{Frame, SubmitError, Submitter},
+    committer::{Frame, Stall, Submitter},
     components,
-    crash_point::crash_point,
     error::JournalError,
     item::{Item, encode},
     journal::Record,
-    noted::Held,
+    noted::Outgoing,
     outbox::Outbox,
     readings::Readings,
     shard::Shard,
     stored::{Body, Stored},
 };
 
-/// How long a world runs on while the disk is full. What it does meanwhile fills the memory.
+/// How long a world runs on while the disk is behind, and the bytes that it may send meanwhile. Then it waits.
+const RUN_ON: Duration = Duration::from_secs(1);
+const RUN_ON_BYTES: usize = 16 << 20;
+
+/// How long a world waits for the disk. Then it ends.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The way of a world to the journal.
 pub(super) struct Storage {
     submitter: Submitter,
+    /// Since when frames of this world could not be submitted.
+    behind_since: Option<Instant>,
     /// The number of frames of this world.
     frames: u64,
     /// What the clocks of the zone showed when this world showed `start`.
@@ -73,6 +78,7 @@ impl Storage {
     ) -> Self {
         Self {
             submitter: shard.submitter(),
+            behind_since: None,
             frames: 0,
             before,
             start,
@@ -109,36 +115,60 @@ impl ZoneState {
     /// Returns an error if the world must end.
     pub(crate) fn store(&mut self, world: &mut World) -> Result {
         self.storage.frames += 1;
+        self.report_panics(world);
         if !self.storage.submitter.has_room() {
             self.storage.wake.is_wanted.store(true, Ordering::Release);
-            if !self.storage.submitter.has_room() {
-                return self.check_journal();
+            if !self.storage.submitter.has_room() && !self.wait_for_disk(world)? {
+                return Ok(());
             }
         }
-        crash_point!("frame.begun");
+        self.storage.behind_since = None;
         self.note_changes(world);
         self.take_notes(world);
         self.send_letters(world);
         self.let_leave(world);
         let records = self.records(world)?;
-        crash_point!("frame.captured");
         self.tell(world)?;
-        crash_point!("frame.told");
         self.keep_awake(world);
         self.submit(world, records)?;
-        crash_point!("frame.submitted");
         Ok(())
     }
 
-    /// Returns an error if the journal has stopped, or has had no space for too long.
-    fn check_journal(&self) -> Result {
-        let stall = self.shard.stall();
-        let stall = stall.filter(|stall| stall.since.elapsed() >= STALL_LIMIT);
-        let stopped = self.storage.submitter.error();
-        let Some(error) = stopped.or(stall.map(|stall| stall.error)) else {
-            return Ok(());
-        };
-        Err(BevyError::error(error))
+    /// Waits for the disk if it is far behind, so that nothing that this world takes fills the memory. Returns
+    /// `true` if there is room.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal has stopped, or the disk is behind for too long.
+    fn wait_for_disk(&mut self, world: &World) -> Result<bool> {
+        let Storage {
+            submitter,
+            behind_since,
+            ..
+        } = &mut self.storage;
+        if let Some(error) = submitter.error() {
+            return Err(BevyError::error(error));
+        }
+        let behind = behind_since.get_or_insert_with(Instant::now).elapsed();
+        if behind < RUN_ON && world.resource::<Outgoing>().bytes() < RUN_ON_BYTES {
+            return Ok(false);
+        }
+        report(world, Behind(self.shard.stall()));
+        let left = STALL_LIMIT.saturating_sub(behind);
+        match submitter.wait_for_room(left).map_err(BevyError::error)? {
+            None => Ok(submitter.has_room()),
+            Some(Stall { since, error }) => {
+                let error = error.unwrap_or(JournalError::Hangs { since });
+                Err(BevyError::error(error))
+            }
+        }
+    }
+
+    /// Reports the calls after commits that have panicked.
+    fn report_panics(&self, world: &World) {
+        for _ in 0..self.storage.submitter.take_panics() {
+            report(world, EffectPanicked);
+        }
     }
 
     fn send_letters(&mut self, world: &mut World) {
@@ -148,7 +178,6 @@ impl ZoneState {
             };
             for batch in owned.outbox.take_ready(from) {
                 self.route(world, Item::Letters(batch));
-                crash_point!("letters.queued");
             }
         }
     }
@@ -182,6 +211,9 @@ impl ZoneState {
         let entities: Vec<_> = here.iter().map(|&(_, entity)| entity).collect();
         for (&(key, _), copy) in here.iter().zip(world.copy_entities(&entities)) {
             let body = copy.map_err(BevyError::from).and_then(|moved| {
+                for letter in moved.left_out() {
+                    report(world, letter.clone());
+                }
                 let components = components::save(world, &self.declared, moved.entities())?;
                 Ok(Body { moved, components })
             });
@@ -268,30 +300,26 @@ impl ZoneState {
     fn submit(&mut self, world: &mut World, records: Vec<Record>) -> Result {
         let on_the_way = self.on_the_way();
         world.resource_mut::<Zone>().on_the_way = on_the_way;
-        let mut effects = world.resource::<Held>().take();
+        let mut effects = world.resource::<Outgoing>().take();
         if records.is_empty() && effects.is_empty() {
             return Ok(());
         }
         let wake = self.storage.wake.clone();
         effects.push(Box::new(move || wake.call()));
-        let Err(error) = self.storage.submitter.submit(Frame { records, effects }) else {
-            return Ok(());
-        };
-        let error = match error {
-            SubmitError::Stopped(_, Some(error)) => error,
-            SubmitError::Stopped(_, None) | SubmitError::Busy(_) => JournalError::Closed,
-        };
-        Err(BevyError::error(error))
+        let submitted = self.storage.submitter.submit(Frame { records, effects });
+        submitted.map_err(BevyError::error)
     }
 
     fn on_the_way(&self) -> usize {
         let outboxes = self.owned.values().filter(|it| !it.outbox.is_empty());
-        self.streams.len() + self.waiting.len() + self.departures.len() + outboxes.count()
+        let on_the_way = self.streams.len() + self.waiting.len() + self.departures.len();
+        on_the_way + self.failures.len() + outboxes.count()
     }
 
     /// Lets a world that sleeps look after its zone in time.
     fn keep_awake(&mut self, world: &mut World) {
-        let is_waiting = self.streams.len() + self.waiting.len() + self.departures.len() > 0;
+        let on_the_way = self.streams.len() + self.waiting.len() + self.departures.len();
+        let is_waiting = on_the_way + self.failures.len() > 0;
         let pace = match is_waiting {
             true => Pace::Waiting,
             false => Pace::Idle,
@@ -309,6 +337,38 @@ impl ZoneState {
         }
     }
 }
+
+/// The disk is behind, and the world waits for it.
+#[derive(Debug)]
+struct Behind(Option<Stall>);
+
+impl fmt::Display for Behind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the disk is too slow for what this zone does: the zone waits, and ends after ten seconds")?;
+        match &self.0 {
+            Some(Stall {
+                error: Some(error), ..
+            }) => write!(f, ". {error}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl core::error::Error for Behind {}
+
+/// A call after a commit has panicked.
+#[derive(Debug)]
+struct EffectPanicked;
+
+impl fmt::Display for EffectPanicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a call of `after_commit` panicked: see the message of the panic. All others were made",
+        )
+    }
+}
+
+impl core::error::Error for EffectPanicked {}
 
 /// An entity can't be stored.
 #[derive(Debug)]

@@ -9,9 +9,8 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{ZoneState, now, open::Arrivals, report, with_zone};
+use super::{ZoneState, now, open::Arrivals, report};
 use crate::{
-    crash_point::{crash_point, crash_point_after_commit},
     item::Item,
     journal::{JournalId, Record},
     streams::{self, StreamError},
@@ -19,26 +18,29 @@ use crate::{
     wire::{Items, Message},
 };
 
-/// Gives up a lost journal in this zone, and tells the others.
-pub(crate) fn reclaim(world: &mut World, journal: JournalId) {
-    with_zone(world, |zone, world| {
-        zone.to_tell.push((None, Message::Dead(journal)));
-        zone.give_up(world, journal);
-    });
-}
+/// The number of entities in one question or answer, which is then far smaller than any link allows.
+const KEYS_AT_ONCE: usize = 1024;
 
 impl ZoneState {
     /// Takes what other zones have sent since the last frame.
-    pub(crate) fn receive(&mut self, world: &mut World) {
-        let Some(mut arrivals) = world.get_mut::<Arrivals>(self.endpoint) else {
-            return;
-        };
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the game has despawned what the zone needs.
+    pub(crate) fn receive(&mut self, world: &mut World) -> Result {
+        let arrivals = world.get_mut::<Arrivals>(self.endpoint);
+        let mut arrivals = arrivals.ok_or_else(|| BevyError::error(NoEndpoint))?;
         let Arrivals {
             packets,
             is_peer_up,
         } = core::mem::take(&mut *arrivals);
         if is_peer_up {
             self.streams.try_again();
+        }
+        for journal in self.shard.reclaimed_after(self.reclaims) {
+            self.reclaims += 1;
+            self.to_tell.push((None, Message::Dead(journal)));
+            self.give_up(world, journal);
         }
         for packet in packets {
             if let Err(error) = self.hear(world, &packet) {
@@ -48,7 +50,9 @@ impl ZoneState {
                 report(world, error);
             }
         }
+        self.tell_failures(world);
         self.route_waiting(world);
+        Ok(())
     }
 
     /// Sends the items whose recipients are known by now.
@@ -58,7 +62,6 @@ impl ZoneState {
         self.waiting = waiting;
         for item in known {
             self.route(world, item);
-            crash_point!("waiting.routed");
         }
     }
 
@@ -94,10 +97,8 @@ impl ZoneState {
                 number,
                 session,
             } => {
-                crash_point!("have.received");
                 let answer = (number, session);
                 self.streams.acknowledge(from, answer, now(world))?;
-                crash_point!("have.noted");
             }
             Message::Who { from, keys } => self.answer(from, &keys),
             Message::At(places) => self.learn(world, &places),
@@ -108,9 +109,7 @@ impl ZoneState {
 
     fn take_items(&mut self, world: &mut World, items: Items) -> Result {
         let from = items.from.zone;
-        crash_point!("items.received");
         let items = self.streams.receive(items)?;
-        crash_point!("items.numbered");
         for item in items {
             match item {
                 Item::Entity(moved) => self.arrive(world, from, moved),
@@ -130,7 +129,6 @@ impl ZoneState {
                 }
             }
         }
-        crash_point!("items.taken");
         Ok(())
     }
 
@@ -142,8 +140,10 @@ impl ZoneState {
             Some((*key, here, owned.epoch))
         });
         let places: Vec<_> = places.collect();
-        if !places.is_empty() && to != here {
-            self.to_tell.push((Some(to), Message::At(places)));
+        if to != here {
+            for places in places.chunks(KEYS_AT_ONCE) {
+                self.to_tell.push((Some(to), Message::At(places.to_vec())));
+            }
         }
     }
 
@@ -250,24 +250,39 @@ impl ZoneState {
         let unknown = unknown.filter(|key| !self.owned.contains_key(key));
         let keys = self.routes.take_questions(unknown, now);
         let from = self.me.zone;
-        if !keys.is_empty() {
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            let keys = keys.to_vec();
             self.to_tell.push((None, Message::Who { from, keys }));
         }
-        let messages = self.streams.messages(now).into_iter();
+        let zone_now = self.storage.readings(world).real();
+        let messages = self.streams.messages(now, zone_now).into_iter();
         let messages = messages.map(|(to, message)| (Some(to), message));
         self.to_tell.extend(messages);
         let link = world.resource::<WorldLink>();
         for (to, message) in core::mem::take(&mut self.to_tell) {
-            mark(world, &message, false);
             let to = to.map_or(Delivery::All, Delivery::To);
             let parcel = Parcel::new(link.group().to_owned(), to, message.to_packet()?);
             // The link is held, so it takes everything.
             link.post(parcel).map_err(BevyError::warning)?;
-            mark(world, &message, true);
         }
         Ok(())
     }
 }
+
+/// The game has despawned the entity to which other zones send.
+#[derive(Debug)]
+struct NoEndpoint;
+
+impl fmt::Display for NoEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the world ends, because the game has despawned the entity of its zone, and perhaps the observers that \
+             find what to store: spare entities that you have not spawned",
+        )
+    }
+}
+
+impl core::error::Error for NoEndpoint {}
 
 /// Others have given up the journal of this zone.
 #[derive(Debug)]
@@ -283,14 +298,3 @@ impl fmt::Display for GivenUp {
 }
 
 impl core::error::Error for GivenUp {}
-
-/// Lets tests kill the process before and after it sends a message.
-fn mark(world: &World, message: &Message, is_sent: bool) {
-    match (message, is_sent) {
-        (Message::Items(_), false) => crash_point_after_commit!(world, "items.committed"),
-        (Message::Items(_), true) => crash_point_after_commit!(world, "items.sent"),
-        (Message::Have { .. }, false) => crash_point_after_commit!(world, "have.committed"),
-        (Message::Have { .. }, true) => crash_point_after_commit!(world, "have.sent"),
-        _ => {}
-    }
-}

@@ -10,8 +10,7 @@ use bevy_due::{
     worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{
-    Arrived, DurableEntityCommandsExt, JournalOptions, MailReturned, MoveFailed, Shard,
-    SimulatedDisk, Sync, Zone,
+    Arrived, DurableEntityCommandsExt, MailReturned, MoveFailed, Shard, SimulatedDisk, Zone,
 };
 use bevy_ecs::{error::FallbackErrorHandler, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
@@ -59,15 +58,9 @@ pub(crate) struct Node {
 pub(crate) struct Cluster {
     groups: WorldGroups,
     store: Option<MemoryStore>,
+    /// What else the game has.
+    pub(crate) game: fn(&mut App),
     pub(crate) nodes: Vec<Node>,
-}
-
-pub(crate) fn options() -> JournalOptions {
-    JournalOptions {
-        sync: Sync::EachBatch,
-        segment_bytes: 64 << 10,
-        spare_bytes: 256 << 10,
-    }
 }
 
 impl Node {
@@ -87,6 +80,7 @@ impl Cluster {
         let mut cluster = Self {
             groups: WorldGroups::new(),
             store,
+            game: |_| {},
             nodes: Vec::new(),
         };
         for nth in 0..zones {
@@ -112,7 +106,7 @@ impl Cluster {
             knows_ledgers,
             ..
         } = &self.nodes[nth];
-        let mut shard = Shard::open_on(Box::new(disk.clone()), options()).unwrap();
+        let mut shard = Shard::open_simulated(disk.clone()).unwrap();
         if let Some(store) = &self.store {
             shard = shard.with_owners(store.clone()).unwrap();
         }
@@ -132,6 +126,7 @@ impl Cluster {
             .add_observer(on_arrival)
             .add_observer(note_failed_move)
             .add_observer(note_returned_mail);
+        (self.game)(&mut app);
         self.groups.add("zones", &mut app);
         app.update();
         self.nodes[nth].app = Some(app);

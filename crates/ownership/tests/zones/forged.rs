@@ -1,5 +1,7 @@
 //! Packets between zones that no zone has sent.
 
+use core::time::Duration;
+
 use bevy_due::{
     message::Packet,
     worlds::{Parcel, ParcelCommandsExt, StableKey},
@@ -13,7 +15,9 @@ const HERO: StableKey = StableKey(7);
 /// Sends an entity with a later owner to the first zone, whose data is damaged.
 fn send_damaged(cluster: &mut Cluster, first: u64, epoch: u64) {
     let mail = (0_u8, Vec::<u8>::new());
-    let entity = (0_u8, HERO, epoch, vec![1_u8, 2, 3], mail, 0_u64, false);
+    let (left, waited) = (Duration::ZERO, Duration::ZERO);
+    let data = vec![1_u8, 2, 3];
+    let entity = (0_u8, HERO, epoch, data, mail, left, waited, false);
     let (version, items) = (0_u8, 0_u8);
     let (from, session, acked) = ((5_u128, 4000_u64), 77_u64, 0_u64);
     let message = (version, items, from, session, first, acked, vec![entity]);

@@ -1,12 +1,12 @@
 //! Durable entities in several zones.
 
 mod cluster;
+mod faults;
 mod forged;
 mod keys;
 mod lost;
 mod mail;
 mod moves;
-#[path = "../support/random.rs"]
 mod random;
 mod restart;
 mod simulation;

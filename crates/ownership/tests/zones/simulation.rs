@@ -4,10 +4,10 @@ use core::{ops::Range, time::Duration};
 use std::{collections::BTreeSet, env};
 
 use bevy_due::{Timer, worlds::StableKey};
-use bevy_due_ownership::{Journal, Record};
+use bevy_due_ownership::Shard;
 
 use crate::{
-    cluster::{Cluster, Failures, Ledger, give, options},
+    cluster::{Cluster, Failures, Ledger, give},
     random::Random,
     store::MemoryStore,
 };
@@ -96,15 +96,10 @@ impl Simulation {
         let mut seen = BTreeSet::new();
         for node in &self.cluster.nodes {
             let disk = node.disk.after_power_loss(0);
-            let Ok(mut journal) = Journal::open_on(Box::new(disk), options()) else {
-                continue;
-            };
-            let visited = journal.visit_live(|record| {
-                if let Record::Entity { key, .. } = record {
-                    assert!(seen.insert(key), "{key:?} is in two journals");
-                }
-            });
-            visited.unwrap();
+            let shard = Shard::open_simulated(disk).unwrap();
+            for key in shard.unopened().0 {
+                assert!(seen.insert(key), "{key:?} is on two disks");
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use bevy_due::worlds::WorldGroups;
-use bevy_due_ownership::{Journal, JournalOptions, Record, Shard};
+use bevy_due_ownership::Shard;
 use bevy_ecs::prelude::*;
 
 use crate::{
@@ -100,20 +100,13 @@ impl Audit {
         shard: &ShardSettings,
         owners: &mut BTreeMap<u64, u64>,
     ) -> Result<()> {
-        let mut journal = Journal::open(&shard.journal, JournalOptions::default())?;
-        let mut items = 0;
-        journal.visit_live(|record| match record {
-            Record::Entity { key, .. } => {
-                if let Some(player) = keys::player_number(key) {
-                    *owners.entry(player).or_default() += 1;
-                }
-            }
-            Record::Item { .. } => items += 1,
-            _ => {}
-        })?;
+        let (keys, items) = Shard::open(&shard.journal)?.unopened();
+        for player in keys.into_iter().filter_map(keys::player_number) {
+            *owners.entry(player).or_default() += 1;
+        }
         // What has not arrived is lost.
         if items > 0 {
-            self.lost += items;
+            self.lost += items as u64;
             let shard = shard.number + 1;
             let fault = format!("still on the way from shard {shard}: {items}");
             self.faults.push(fault);
@@ -160,7 +153,7 @@ impl Audit {
 
 /// Lets the journal of a shard become a world again, and takes the ledgers from it.
 fn read_ledgers(settings: &ShardSettings) -> Result<Vec<(u64, Ledger)>> {
-    let shard = Shard::open(&settings.journal, JournalOptions::default())?;
+    let shard = Shard::open(&settings.journal)?;
     let mut app = zone_app(&shard, settings);
     let groups = WorldGroups::new();
     groups.add(keys::ZONES, &mut app);

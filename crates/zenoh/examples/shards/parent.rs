@@ -12,6 +12,7 @@ use std::{
     time::Instant,
 };
 
+use bevy_due_ownership::Shard;
 use bevy_ecs::error::BevyError;
 
 use crate::{
@@ -50,7 +51,7 @@ pub fn run(settings: &Settings) -> Result<ExitCode, BevyError> {
     }
     tell(&audit.line(kills));
     if !audit.faults.is_empty() {
-        tell(&format!("the journals are in {}", directory.display()));
+        tell(&format!("the files are in {}", directory.display()));
         return Ok(ExitCode::FAILURE);
     }
     fs::remove_dir_all(directory)?;
@@ -76,11 +77,13 @@ impl Game {
     fn start(settings: &Settings, directory: &Path, field: Arc<Field>) -> io::Result<Self> {
         let addresses = free_addresses(settings.shards)?;
         let shard = |number| {
+            let journal = directory.join(format!("shard_{}.redb", number + 1));
+            Shard::create(&journal).map_err(io::Error::other)?;
             ShardProcess::start(ShardSettings {
                 number,
                 shards: settings.shards,
                 players: settings.players,
-                journal: directory.join(format!("shard_{}", number + 1)),
+                journal,
                 addresses: addresses.clone(),
             })
         };

@@ -14,7 +14,7 @@ use bevy_due::{
     prelude::*,
     worlds::{StableKey, WorldGroups},
 };
-use bevy_due_ownership::{JournalOptions, Shard, Zone};
+use bevy_due_ownership::{Shard, Zone};
 use bevy_due_zenoh::{ZenohConfig, zenoh_link};
 use bevy_ecs::{
     error::{FallbackErrorHandler, warn},
@@ -85,7 +85,7 @@ pub fn zone_app(shard: &Shard, settings: &ShardSettings) -> App {
 pub fn run(settings: &ShardSettings) -> Result {
     let log = tracing_subscriber::fmt().with_max_level(Level::WARN);
     log.with_writer(io::stderr).with_ansi(false).init();
-    let shard = Shard::open(&settings.journal, JournalOptions::default())?;
+    let shard = Shard::open(&settings.journal)?;
     let mut app = zone_app(&shard, settings);
     let (door, port) = open_door()?;
     app.insert_resource(door)

@@ -3,13 +3,12 @@
 use core::sync::atomic::Ordering;
 use std::collections::BTreeMap;
 
-use bevy_due_ownership::{Journal, Record};
+use bevy_due_ownership::Shard;
 
 use crate::{
     ledger::{ENTITIES, GOLD, Ledger},
     process::Home,
     seen::Seen,
-    shard::options,
 };
 
 /// By the keys of the entities: the shards that have them, with their ledgers.
@@ -51,14 +50,11 @@ pub(crate) fn check(homes: &[Home], seen: &Seen, moves: u64, ticks: u64) {
 fn read_journals(homes: &[Home], faults: &mut Vec<String>) -> BTreeMap<u64, Vec<u64>> {
     let mut places: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for home in homes {
-        let mut journal = Journal::open(&home.directory, options()).expect("it is whole");
-        let mut items = 0;
-        let visited = journal.visit_live(|record| match record {
-            Record::Entity { key, .. } => places.entry(key.0).or_default().push(home.nth),
-            Record::Item { .. } => items += 1,
-            _ => {}
-        });
-        visited.expect("it is whole");
+        let shard = Shard::open(&home.file).expect("it is whole");
+        let (keys, items) = shard.unopened();
+        for key in keys {
+            places.entry(key.0).or_default().push(home.nth);
+        }
         if items > 0 {
             let nth = home.nth;
             faults.push(format!(

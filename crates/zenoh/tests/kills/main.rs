@@ -1,9 +1,8 @@
 //! Kills processes again and again while entities move and send letters between them, and then counts.
 //!
 //! Three processes have a zone each, with a journal. 300 entities move between them, send each other gold, and
-//! have periodic timers. This program starts itself as these processes, kills them at each crash point and at
-//! random, and reads their journals in the end. Without an argument it is quick. `-- --full` makes 10,000
-//! moves, with five kills at each point.
+//! have periodic timers. This program starts itself as these processes, kills and stops them at random moments, and
+//! reads their files in the end. Without an argument it makes 10,000 moves. `-- --full` makes 100,000.
 
 #[cfg(unix)]
 mod audit;

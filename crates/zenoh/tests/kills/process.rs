@@ -15,15 +15,11 @@ use std::{
         mpsc::{self, Receiver, Sender},
     },
     thread::{self, JoinHandle},
-    time::Instant,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{
-    seen::Seen,
-    shard::{CRASH, REST},
-};
+use crate::{seen::Seen, shard::REST};
 
 /// Longer than a process takes to answer, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub(crate) struct Home {
     pub(crate) nth: u64,
-    pub(crate) directory: PathBuf,
+    pub(crate) file: PathBuf,
     /// The addresses of all shards.
     pub(crate) addresses: String,
     pub(crate) seen: Arc<Seen>,
@@ -59,16 +55,11 @@ impl Home {
         self.spawn(self.command().env(REST, "yes"))
     }
 
-    /// Starts a process that kills itself at a crash point.
-    pub(crate) fn start_to_die(&self, point: &str, pass: u64) -> Process {
-        self.spawn(self.command().env(CRASH, format!("{point}:{pass}")))
-    }
-
     fn command(&self) -> Command {
         let mut command = Command::new(env::current_exe().expect("a path"));
         command
             .args(["shard", &self.nth.to_string()])
-            .arg(&self.directory)
+            .arg(&self.file)
             .arg(&self.addresses);
         command
     }
@@ -130,21 +121,6 @@ impl Process {
     pub(crate) fn reply(&self) -> String {
         let reply = self.replies.recv_timeout(PATIENCE);
         reply.unwrap_or_else(|_| panic!("shard {} should answer", self.nth))
-    }
-
-    /// Waits until the process has killed itself. If it lives for too long, kills it and returns `false`.
-    pub(crate) fn dies_within(mut self, limit: Duration) -> bool {
-        let start = Instant::now();
-        while start.elapsed() < limit {
-            if let Some(status) = self.child.try_wait().expect("it is a child") {
-                self.hear_out();
-                assert_eq!(status.signal(), Some(9), "a shard has ended by itself");
-                return true;
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-        self.kill();
-        false
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

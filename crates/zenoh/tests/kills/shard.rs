@@ -1,9 +1,6 @@
 //! A process with a zone, which takes commands on its standard input.
 
-use core::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use core::time::Duration;
 use std::{
     env, io,
     sync::mpsc::{self, Receiver, RecvTimeoutError},
@@ -15,14 +12,13 @@ use bevy_due::{
     DuePlugin,
     worlds::{StableKey, WorldGroups, link::PeerSettings},
 };
-use bevy_due_ownership::{DurableCommandsExt, JournalOptions, Shard, Zone, set_crash_hook};
+use bevy_due_ownership::{DurableCommandsExt, Shard, Zone};
 use bevy_due_zenoh::{ZenohConfig, zenoh_link};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler},
     prelude::*,
 };
 use bevy_time::TimePlugin;
-use rustix::process::{Signal, getpid, kill_process};
 use tracing::Level;
 use tracing_subscriber::{filter::Targets, prelude::*};
 
@@ -31,60 +27,25 @@ use crate::{
     ledger::{Ledger, zone},
 };
 
-/// The crash point at which the process kills itself, and the pass: `batch.synced:3`.
-pub(crate) const CRASH: &str = "BEVY_DUE_CRASH";
-
 /// No entity begins anything new, from the start.
 pub(crate) const REST: &str = "BEVY_DUE_REST";
 
-/// The journal of a shard: small files, so that they are often created and removed.
-pub(crate) fn options() -> JournalOptions {
-    JournalOptions {
-        segment_bytes: 1 << 20,
-        spare_bytes: 2 << 20,
-        ..JournalOptions::default()
-    }
-}
-
-/// Runs a shard: its number, its directory, and the addresses of all shards.
+/// Runs a shard: its number, its file, and the addresses of all shards.
 pub(crate) fn run(arguments: &[String]) {
     // Zenoh reports each broken connection, too.
     let log =
         tracing_subscriber::registry().with(Targets::new().with_target("bevy_due", Level::WARN));
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     log.with(lines.with_ansi(false)).init();
-    let [nth, directory, addresses] = arguments else {
-        panic!("the arguments are a number, a directory and the addresses");
+    let [nth, file, addresses] = arguments else {
+        panic!("the arguments are a number, a file and the addresses");
     };
-    if let Ok(crash) = env::var(CRASH) {
-        kill_at(&crash);
-    }
     let nth = nth.parse().expect("a number");
     let addresses: Vec<_> = addresses.split(',').map(String::from).collect();
-    if let Err(error) = play(nth, directory, addresses, read_commands()) {
+    if let Err(error) = play(nth, file, addresses, read_commands()) {
         eprintln!("the shard has failed: {error}");
         std::process::exit(1);
     }
-}
-
-/// Kills this process when it passes a crash point.
-fn kill_at(crash: &str) {
-    let (point, pass) = crash.split_once(':').expect("a point and a pass");
-    let point = point.to_owned();
-    let passes_left = AtomicU64::new(pass.parse().expect("a number"));
-    set_crash_hook(move |name| {
-        if name == point && passes_left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            if fastrand::bool() {
-                // Other threads go on meanwhile, and send what they should not.
-                thread::sleep(Duration::from_millis(10));
-            }
-            kill_process(getpid(), Signal::KILL).expect("a process can kill itself");
-            // No further step of this thread, until the signal is there.
-            loop {
-                thread::park();
-            }
-        }
-    });
 }
 
 fn read_commands() -> Receiver<String> {
@@ -96,8 +57,8 @@ fn read_commands() -> Receiver<String> {
     commands
 }
 
-fn play(nth: u64, directory: &str, addresses: Vec<String>, commands: Receiver<String>) -> Result {
-    let shard = Shard::open(directory, options())?;
+fn play(nth: u64, file: &str, addresses: Vec<String>, commands: Receiver<String>) -> Result {
+    let shard = Shard::open(file)?;
     let mut app = App::new();
     app.insert_resource(FallbackErrorHandler(report))
         .add_plugins((TimePlugin, DuePlugin::default()))

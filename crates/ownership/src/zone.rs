@@ -95,6 +95,8 @@ pub(crate) struct ZoneState {
     waiting: Waiting,
     routes: Routes,
     departures: Vec<Departure>,
+    /// The entities for which the store of owners has yet to say whether they may leave.
+    asked: BTreeSet<StableKey>,
     /// What to tell other zones at the end of the frame: one, or all.
     to_tell: Vec<(Option<StableKey>, Message)>,
     /// What failed at the end of the last frame. Entities hear of it in the next one, which stores what they do then.

@@ -95,7 +95,7 @@ impl ZoneState {
     }
 
     /// Asks whether an entity may leave. It acts on until the answer is there.
-    pub(super) fn ask_to_leave(&self, key: StableKey, zone: StableKey) -> Option<Step> {
+    pub(super) fn ask_to_leave(&mut self, key: StableKey, zone: StableKey) -> Option<Step> {
         let referee = self.referee.as_ref()?;
         let epoch = self.owned.get(&key)?.epoch;
         let place = self.streams.place_of(zone)?;
@@ -107,12 +107,27 @@ impl ZoneState {
         referee.ask(
             self.sender.clone(),
             move |store| change(store, key, Some(from), to),
-            move |zone, world, changed| match changed {
-                Ok(()) => zone.set_step(key, Step::Decided),
-                Err(other) => zone.lose(world, key, epoch, other),
+            move |zone, world, changed| {
+                zone.asked.remove(&key);
+                match changed {
+                    Ok(()) => zone.may_leave(key, to.place.zone),
+                    Err(other) => zone.lose(world, key, epoch, other),
+                }
             },
         );
+        self.asked.insert(key);
         Some(Step::Asked)
+    }
+
+    /// Lets an entity leave, unless the answer has come too late.
+    fn may_leave(&mut self, key: StableKey, to: StableKey) {
+        let entity = self.owned.get(&key).and_then(Owned::entity);
+        let is_asked =
+            |it: &Departure| (Some(it.entity), it.zone, it.step) == (entity, to, Step::Asked);
+        match self.departures.iter().any(is_asked) {
+            true => self.set_step(key, Step::Decided),
+            false => self.claim_back(key, to),
+        }
     }
 
     fn set_step(&mut self, key: StableKey, step: Step) {

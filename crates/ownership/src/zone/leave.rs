@@ -25,10 +25,12 @@ const MAX_MOVED_BYTES: usize = 768 << 10;
 const NOT_DURABLE: &str =
     "it is not durable: it belongs to another entity with a stable key, or it could not be stored";
 
+const STORE_SILENT: &str = "the store of owners has not answered for two seconds";
+
 /// An entity that is to leave.
 pub(super) struct Departure {
     pub(super) entity: Entity,
-    zone: StableKey,
+    pub(super) zone: StableKey,
     since: Duration,
     pub(super) step: Step,
 }
@@ -105,8 +107,20 @@ impl ZoneState {
         } = departure;
         let now = now(world);
         match step {
-            Step::Asked => return Some(departure),
+            Step::Asked if now.saturating_sub(since) < REACH_WITHIN => return Some(departure),
+            Step::Asked => {
+                self.note_failed_move(entity, zone, STORE_SILENT.into());
+                return None;
+            }
             Step::Decided => {}
+            // The answer to an earlier question of a move that has failed by now.
+            Step::Reaching if self.asked.contains(&key) => {
+                if now.saturating_sub(since) < REACH_WITHIN {
+                    return Some(departure);
+                }
+                self.note_failed_move(entity, zone, STORE_SILENT.into());
+                return None;
+            }
             Step::Reaching if self.streams.is_near(zone, now) => {
                 if let Some(step) = self.ask_to_leave(key, zone) {
                     return Some(Departure { step, ..departure });

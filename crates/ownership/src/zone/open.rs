@@ -1,7 +1,7 @@
 //! Opening a zone: what the journal has comes back.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_due::{
     message::{MessageComponent, MessageWorldExt, Packet, RefusalReason},
@@ -87,6 +87,7 @@ pub(crate) fn open(
         waiting: Waiting::default(),
         routes: Routes::default(),
         departures: Vec::new(),
+        asked: BTreeSet::new(),
         to_tell: Vec::new(),
         failures: Vec::new(),
         ended: Vec::new(),

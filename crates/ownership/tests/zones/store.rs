@@ -9,7 +9,10 @@ use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Place, Unreachable};
 use bevy_ecs::error::{BevyError, FallbackErrorHandler};
 
-use crate::{cluster::Cluster, random::Random};
+use crate::{
+    cluster::{Cluster, Failures},
+    random::Random,
+};
 
 /// A store in memory, which loses every fifth question or answer.
 #[derive(Clone)]
@@ -18,6 +21,7 @@ pub(crate) struct MemoryStore(Arc<Mutex<Content>>);
 struct Content {
     owners: HashMap<StableKey, Owner>,
     random: Random,
+    is_down: bool,
 }
 
 impl MemoryStore {
@@ -25,6 +29,7 @@ impl MemoryStore {
         let content = Content {
             owners: HashMap::new(),
             random: Random(seed),
+            is_down: false,
         };
         Self(Arc::new(Mutex::new(content)))
     }
@@ -37,6 +42,7 @@ impl MemoryStore {
 impl Content {
     fn lose(&mut self) -> Result<(), Unreachable> {
         match self.random.below(10) {
+            _ if self.is_down => Err(Unreachable("down".into())),
             0 => Err(Unreachable("lost".into())),
             _ => Ok(()),
         }
@@ -159,5 +165,43 @@ fn a_store_that_cannot_be_reached_is_reported() {
     cluster.run_until("an error", |_| {
         let errors = ERRORS.lock().unwrap();
         errors.iter().any(|error| error.contains(text))
+    });
+}
+
+/// A move fails while the store is silent. Its late answer moves nothing, and a later move succeeds.
+#[test]
+fn a_move_fails_while_the_store_is_silent() {
+    let store = MemoryStore::new(5);
+    let mut cluster = with_hero(2, &store);
+    store.0.lock().unwrap().is_down = true;
+    for nth in 1..=3 {
+        cluster.send_to(HERO, 1);
+        cluster.run_until("the failure", |cluster| {
+            cluster.world(0).resource::<Failures>().moves.len() == nth
+        });
+    }
+    let reason = cluster.world(0).resource::<Failures>().moves[0].1.clone();
+    assert!(
+        reason.contains("store of owners has not answered"),
+        "{reason}"
+    );
+    store.0.lock().unwrap().is_down = false;
+    cluster.run_until("the late answer", |_| {
+        store.0.lock().unwrap().owners[&HERO].epoch == 3
+    });
+    assert_eq!(
+        cluster.find(HERO),
+        Some(0),
+        "it stays, and the store knows it"
+    );
+    let mut failures = 0;
+    cluster.run_until("the move", |cluster| {
+        let failed = cluster.world(0).resource::<Failures>().moves.len();
+        if failed > failures && cluster.find(HERO) == Some(0) {
+            // The frames of this test take less time than a question.
+            failures = failed;
+            cluster.send_to(HERO, 1);
+        }
+        cluster.find(HERO) == Some(1)
     });
 }

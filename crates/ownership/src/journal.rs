@@ -7,9 +7,10 @@ mod simulated;
 #[cfg(test)]
 mod tests;
 
+use core::hash::BuildHasher;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    hash::{BuildHasher, RandomState},
+    hash::RandomState,
     path::Path,
 };
 

@@ -62,10 +62,8 @@ fn apply(contents: &mut Contents, record: &Record) {
             zone: of,
             body,
         } => {
-            _ = contents
-                .zone(of.0)
-                .entities
-                .insert(*key, (*epoch, body.clone()))
+            let entities = &mut contents.zone(of.0).entities;
+            entities.insert(*key, (*epoch, body.clone()));
         }
         Record::Gone {
             zone: of,
@@ -81,13 +79,11 @@ fn apply(contents: &mut Contents, record: &Record) {
             number,
             body,
         } => {
-            _ = contents
-                .zone(from.0)
-                .items
-                .insert((*to, *number), body.clone())
+            let items = &mut contents.zone(from.0).items;
+            items.insert((*to, *number), body.clone());
         }
         Record::Done { from, to, number } => {
-            _ = contents.zone(from.0).items.remove(&(*to, *number))
+            contents.zone(from.0).items.remove(&(*to, *number));
         }
         Record::Stream {
             zone: of,

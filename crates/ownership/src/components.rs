@@ -1,6 +1,7 @@
 //! The components of the game that are stored with their entities.
 
 use core::fmt;
+use std::sync::Arc;
 
 use bevy_app::prelude::*;
 use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
@@ -12,28 +13,65 @@ use crate::{noted::Noted, stored::ComponentData};
 #[derive(Clone)]
 pub(crate) struct Declared {
     pub(crate) name: &'static str,
+    version: u32,
     save: fn(EntityRef) -> Option<Result<Vec<u8>, postcard::Error>>,
-    load: fn(&mut EntityWorldMut, &[u8]) -> Result<(), postcard::Error>,
+    load: fn(&mut EntityWorldMut, &[u8]) -> Result,
+    /// Reads the data of older versions.
+    load_older: Option<Arc<LoadOlder>>,
     watch: fn(&mut App),
 }
+
+/// Inserts a component that an older version has stored.
+type LoadOlder = dyn Fn(&mut EntityWorldMut, u32, &[u8]) -> Result + Send + Sync;
 
 impl Declared {
     pub(crate) fn new<C: Component + Serialize + DeserializeOwned>(name: &'static str) -> Self {
         Self {
             name,
+            version: 0,
             save: |entity| entity.get::<C>().map(postcard::to_allocvec),
             load: |entity, data| {
                 let (component, rest) = postcard::take_from_bytes::<C>(data)?;
                 if !rest.is_empty() {
-                    return Err(postcard::Error::SerdeDeCustom);
+                    return Err(format!("{} bytes are left", rest.len()).into());
                 }
                 entity.insert(component);
                 Ok(())
             },
+            load_older: None,
             watch: |app| {
                 app.add_systems(Last, note_changes::<C>.before(crate::plugin::store))
                     .add_observer(note_removal::<C>);
             },
+        }
+    }
+
+    /// Stores the component as this version, and reads older ones with a function.
+    pub(crate) fn with_version<C: Component>(
+        self,
+        version: u32,
+        read_older: impl Fn(u32, &[u8]) -> Result<C> + Send + Sync + 'static,
+    ) -> Self {
+        let load_older = move |entity: &mut EntityWorldMut, version, data: &[u8]| {
+            entity.insert(read_older(version, data)?);
+            Ok(())
+        };
+        Self {
+            version,
+            load_older: Some(Arc::new(load_older)),
+            ..self
+        }
+    }
+
+    fn load(&self, entity: &mut EntityWorldMut, version: u32, data: &[u8]) -> Result {
+        match &self.load_older {
+            _ if version == self.version => (self.load)(entity, data),
+            Some(load_older) if version < self.version => load_older(entity, version, data),
+            _ => Err(format!(
+                "it has version {version}, and this build knows version {}",
+                self.version
+            )
+            .into()),
         }
     }
 
@@ -75,6 +113,7 @@ pub(crate) fn save(
                 saved.push(ComponentData {
                     entity,
                     name: component.name.into(),
+                    version: component.version,
                     data: data.map_err(|error| ComponentError::new(component.name, error))?,
                 });
             }
@@ -90,13 +129,20 @@ pub(crate) fn load(
     stored: &[ComponentData],
     entities: &EntityHashMap<Entity>,
 ) -> Result {
-    for ComponentData { entity, name, data } in stored {
+    for ComponentData {
+        entity,
+        name,
+        version,
+        data,
+    } in stored
+    {
         let component = declared.iter().find(|it| it.name == name);
         let component = component.ok_or_else(|| ComponentError::unknown(name))?;
         let Some(&entity) = entities.get(entity) else {
             continue;
         };
-        (component.load)(&mut world.get_entity_mut(entity)?, data)
+        component
+            .load(&mut world.get_entity_mut(entity)?, *version, data)
             .map_err(|error| ComponentError::new(name, error))?;
     }
     Ok(())
@@ -106,14 +152,14 @@ pub(crate) fn load(
 #[derive(Debug)]
 struct ComponentError {
     name: String,
-    error: Option<postcard::Error>,
+    error: Option<BevyError>,
 }
 
 impl ComponentError {
-    fn new(name: &str, error: postcard::Error) -> Self {
+    fn new(name: &str, error: impl Into<BevyError>) -> Self {
         Self {
             name: name.into(),
-            error: Some(error),
+            error: Some(error.into()),
         }
     }
 

@@ -45,6 +45,7 @@ pub struct ZonePlugin {
     shard: Shard,
     key: StableKey,
     declared: Vec<Declared>,
+    allows_parked: bool,
 }
 
 impl ZonePlugin {
@@ -54,6 +55,7 @@ impl ZonePlugin {
             shard,
             key,
             declared,
+            allows_parked: false,
         }
     }
 
@@ -67,12 +69,72 @@ impl ZonePlugin {
     /// Panics if the name is declared already.
     #[must_use]
     pub fn component<C: Component + Serialize + DeserializeOwned>(
-        mut self,
+        self,
         name: &'static str,
     ) -> Self {
+        self.declare(Declared::new::<C>(name))
+    }
+
+    /// Like [`component`](Self::component), for a component that has changed since it was first stored. `read_older`
+    /// gets the version and the data of an entity that an older build has stored. The versions of
+    /// [`component`](Self::component) are 0.
+    ///
+    /// The data is in the format of [postcard](https://docs.rs/postcard). A build that knows only an older version than
+    /// that of an entity can't load it: see [`allow_parked`](Self::allow_parked).
+    ///
+    /// ```
+    /// use bevy_due::worlds::StableKey;
+    /// use bevy_due_ownership::Shard;
+    /// use bevy_ecs::prelude::*;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Component, Serialize, Deserialize)]
+    /// struct Purse {
+    ///     gold: u64,
+    ///     silver: u64,
+    /// }
+    ///
+    /// # let file = std::env::temp_dir().join(format!("due_versions_{}.redb", std::process::id()));
+    /// # Shard::create(&file)?;
+    /// let shard = Shard::open(&file)?;
+    /// let zone = shard.zone(StableKey(1));
+    /// // Version 0 had gold only.
+    /// let zone = zone.component_with("purse", 1, |_, data| {
+    ///     let gold = postcard::from_bytes(data)?;
+    ///     Ok(Purse { gold, silver: 0 })
+    /// });
+    /// # std::fs::remove_file(file)?;
+    /// # Ok::<(), BevyError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Panics if the name is declared already.
+    #[must_use]
+    pub fn component_with<C: Component + Serialize + DeserializeOwned>(
+        self,
+        name: &'static str,
+        version: u32,
+        read_older: impl Fn(u32, &[u8]) -> Result<C> + Send + Sync + 'static,
+    ) -> Self {
+        self.declare(Declared::new::<C>(name).with_version(version, read_older))
+    }
+
+    fn declare(mut self, new: Declared) -> Self {
+        let name = new.name;
         let is_new = self.declared.iter().all(|declared| declared.name != name);
         assert!(is_new, "a component is declared as {name:?} already");
-        self.declared.push(Declared::new::<C>(name));
+        self.declared.push(new);
+        self
+    }
+
+    /// Opens the zone also if this build can't load some of its entities. They stay in the file, with their letters,
+    /// until a build can load them: see [`Zone::parked`](crate::Zone::parked).
+    ///
+    /// Without this call, the world ends, so that a game does not go on without them by mistake.
+    #[must_use]
+    pub fn allow_parked(mut self) -> Self {
+        self.allows_parked = true;
         self
     }
 }
@@ -102,11 +164,12 @@ fn open_zone(world: &mut World) -> Result {
         shard,
         key,
         declared,
+        allows_parked,
     })) = world.remove_resource()
     else {
         return Ok(());
     };
-    let opened = open(world, shard, key, declared);
+    let opened = open(world, shard, key, declared, allows_parked);
     end_if_failed(world, opened)
 }
 

@@ -28,6 +28,7 @@ pub(crate) struct Body {
 pub(crate) struct ComponentData {
     pub(crate) entity: Entity,
     pub(crate) name: String,
+    pub(crate) version: u32,
     #[serde(with = "serde_bytes")]
     pub(crate) data: Vec<u8>,
 }

@@ -46,6 +46,8 @@ use store::Storage;
 pub struct Zone {
     key: StableKey,
     entities: BTreeMap<StableKey, Entity>,
+    parked: BTreeSet<StableKey>,
+    is_new: bool,
     on_the_way: usize,
 }
 
@@ -65,6 +67,17 @@ impl Zone {
     /// Returns the durable entities of this zone, by their keys.
     pub fn entities(&self) -> impl Iterator<Item = (StableKey, Entity)> {
         self.entities.iter().map(|(&key, &entity)| (key, entity))
+    }
+
+    /// Returns `true` in the first life of the zone: its file had nothing of it. This is the time to fill it.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Returns the entities that this build can't load. They stay in the file, and their letters wait.
+    pub fn parked(&self) -> impl Iterator<Item = StableKey> {
+        self.parked.iter().copied()
     }
 
     /// Returns the number of entities, letters and receipts that have left this zone or are about to, and that

@@ -141,13 +141,14 @@ impl ZoneState {
 
     fn park_arrival(
         &mut self,
-        world: &World,
+        world: &mut World,
         moved: MovedOut,
         (body, outbox): (Body, Outbox),
         error: BevyError,
     ) {
         let MovedOut { key, epoch, .. } = moved;
         report(world, Parked { key, error });
+        world.resource_mut::<Zone>().parked.insert(key);
         let readings = self.storage.readings(world);
         let owned = Owned {
             epoch,

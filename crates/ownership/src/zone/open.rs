@@ -58,6 +58,7 @@ pub(crate) fn open(
     shard: Shard,
     key: StableKey,
     declared: Vec<Declared>,
+    allows_parked: bool,
 ) -> Result {
     let sender = world.message_sender();
     let link = world.get_resource::<WorldLink>().ok_or(NoGroup(key))?;
@@ -101,10 +102,16 @@ pub(crate) fn open(
     world.insert_resource(Zone {
         key,
         entities: BTreeMap::new(),
+        parked: BTreeSet::new(),
+        is_new: recovered == Recovered::default(),
         on_the_way: 0,
     });
     zone.restore_streams(world, &recovered)?;
     zone.bring_back(world, recovered)?;
+    let parked = world.resource::<Zone>().parked.len();
+    if parked > 0 && !allows_parked {
+        return Err(BevyError::error(CannotLoad(parked)));
+    }
     zone.finish_opening(world);
     zone.check_owners();
     zone.give_up_dead(world);
@@ -226,6 +233,7 @@ impl ZoneState {
 
     fn park(&mut self, world: &mut World, it: ToBring, error: BevyError) {
         report(world, Parked { key: it.key, error });
+        world.resource_mut::<Zone>().parked.insert(it.key);
         let state = State::Parked(Box::new((it.body, it.readings)));
         let owned = Owned::stored(it.epoch, state, it.outbox);
         self.owned.insert(it.key, owned);
@@ -273,6 +281,24 @@ impl fmt::Display for NoGroup {
 }
 
 impl core::error::Error for NoGroup {}
+
+/// Entities can't be loaded, and the game has not allowed that.
+#[derive(Debug)]
+struct CannotLoad(usize);
+
+impl fmt::Display for CannotLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the world ends, because this build can't load {} of its entities: see the warnings. They are safe in the \
+             file. Start the build that has stored them, read them with `ZonePlugin::component_with`, or start without \
+             them with `ZonePlugin::allow_parked`",
+            self.0
+        )
+    }
+}
+
+impl core::error::Error for CannotLoad {}
 
 /// An entity can't be loaded.
 #[derive(Debug)]

@@ -113,6 +113,8 @@ impl Cluster {
         let mut plugin = shard.zone(*key);
         if *knows_ledgers {
             plugin = plugin.component::<Ledger>("ledger");
+        } else {
+            plugin = plugin.allow_parked();
         }
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()))

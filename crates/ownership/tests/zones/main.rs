@@ -11,3 +11,4 @@ mod random;
 mod restart;
 mod simulation;
 mod store;
+mod versions;

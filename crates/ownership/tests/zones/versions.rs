@@ -1,0 +1,127 @@
+//! Builds of a game that store their components in other ways.
+
+use std::sync::Mutex;
+
+use bevy_app::prelude::*;
+use bevy_due::{
+    DuePlugin,
+    worlds::{StableKey, WorldGroups},
+};
+use bevy_due_ownership::{Shard, SimulatedDisk, Zone, ZonePlugin};
+use bevy_ecs::{
+    error::{BevyError, FallbackErrorHandler},
+    prelude::*,
+};
+use bevy_time::TimePlugin;
+use serde::{Deserialize, Serialize};
+
+const HERO: StableKey = StableKey(7);
+
+#[derive(Component, Serialize, Deserialize)]
+struct Gold(u64);
+
+/// What became of [`Gold`].
+#[derive(Component, Debug, PartialEq, Serialize, Deserialize)]
+struct Purse {
+    gold: u64,
+    silver: u64,
+}
+
+/// Starts a build of the game.
+fn start(disk: &SimulatedDisk, build: impl Fn(ZonePlugin) -> ZonePlugin) -> (WorldGroups, App) {
+    let shard = Shard::open_simulated(disk.after_kill()).unwrap();
+    start_shard(&shard, build)
+}
+
+fn start_shard(shard: &Shard, build: impl Fn(ZonePlugin) -> ZonePlugin) -> (WorldGroups, App) {
+    static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()))
+        .insert_resource(FallbackErrorHandler(|error: BevyError, _| {
+            REPORTED.lock().unwrap().push(error.to_string());
+        }))
+        .add_plugins(build(shard.zone(StableKey(1))));
+    let groups = WorldGroups::new();
+    groups.add("zones", &mut app);
+    app.update();
+    (groups, app)
+}
+
+/// A disk with a hero whom the first build has stored.
+fn stored() -> SimulatedDisk {
+    let disk = SimulatedDisk::new(1);
+    let shard = Shard::open_simulated(disk.clone()).unwrap();
+    let (groups, mut app) = start_shard(&shard, first);
+    assert!(app.world().resource::<Zone>().is_new());
+    app.world_mut().spawn((HERO, Gold(1000)));
+    app.update();
+    shard.wait().unwrap();
+    drop((groups, app));
+    disk
+}
+
+fn first(zone: ZonePlugin) -> ZonePlugin {
+    zone.component::<Gold>("gold")
+}
+
+fn second(zone: ZonePlugin) -> ZonePlugin {
+    zone.component_with("gold", 1, |version, data| {
+        assert_eq!(version, 0);
+        let Gold(gold) = postcard::from_bytes(data)?;
+        Ok(Purse { gold, silver: 0 })
+    })
+}
+
+#[test]
+fn a_later_build_reads_what_an_older_one_has_stored() {
+    let (_groups, mut app) = start(&stored(), second);
+    let zone = app.world().resource::<Zone>();
+    assert!(!zone.is_new());
+    let hero = zone.entity(HERO).unwrap();
+    let expected = Purse {
+        gold: 1000,
+        silver: 0,
+    };
+    assert_eq!(app.world_mut().get::<Purse>(hero), Some(&expected));
+}
+
+#[test]
+fn a_build_that_cannot_load_an_entity_ends_its_world() {
+    let disk = stored();
+    let (_groups, app) = start(&disk, |zone| zone.component::<Purse>("gold"));
+    assert_eq!(app.should_exit(), Some(AppExit::error()));
+    let (_groups, app) = start(&disk, |zone| zone);
+    assert_eq!(app.should_exit(), Some(AppExit::error()));
+    let (_groups, app) = start(&disk, first);
+    assert_eq!(app.should_exit(), None);
+}
+
+#[test]
+fn an_older_build_can_go_on_without_what_it_does_not_know() {
+    let disk = stored();
+    let upgraded = Shard::open_simulated(disk.clone()).unwrap();
+    let (groups, mut app) = start_shard(&upgraded, second);
+    let hero = app.world().resource::<Zone>().entity(HERO).unwrap();
+    app.world_mut().get_mut::<Purse>(hero).unwrap().silver = 3;
+    app.update();
+    upgraded.wait().unwrap();
+    drop((groups, app, upgraded));
+
+    let back = Shard::open_simulated(disk.clone()).unwrap();
+    let (groups, mut app) = start_shard(&back, |zone| first(zone).allow_parked());
+    assert_eq!(app.should_exit(), None);
+    let zone = app.world().resource::<Zone>();
+    assert_eq!(zone.entity(HERO), None);
+    assert!(zone.parked().eq([HERO]));
+    app.update();
+    back.wait().unwrap();
+    drop((groups, app, back));
+
+    let (_groups, app) = start(&disk, second);
+    let hero = app.world().resource::<Zone>().entity(HERO).unwrap();
+    let expected = Purse {
+        gold: 1000,
+        silver: 3,
+    };
+    assert_eq!(app.world().get::<Purse>(hero), Some(&expected));
+}

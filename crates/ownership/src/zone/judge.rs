@@ -65,8 +65,11 @@ impl ZoneState {
             return;
         };
         let is_same = self.owned.get(&key).is_some_and(|it| it.epoch == epoch);
-        if !is_same || owner == self.owner(epoch) || owner.epoch < epoch {
+        if !is_same || owner == self.owner(epoch) {
             return;
+        }
+        if owner.epoch < epoch {
+            return self.claim(key, epoch, Some(owner));
         }
         if owner.place == self.me {
             if let Some(owned) = self.owned.get_mut(&key) {
@@ -141,6 +144,11 @@ impl ZoneState {
     fn lose(&mut self, world: &mut World, key: StableKey, epoch: u64, other: Option<Owner>) {
         if self.owned.get(&key).is_some_and(|it| it.epoch == epoch) {
             match other {
+                // The store has not heard yet that the entity has come back, or has stayed.
+                Some(owner) if owner.epoch < epoch => {
+                    self.claim(key, epoch, Some(owner));
+                    self.set_step(key, Step::Reaching);
+                }
                 Some(owner) => self.give_way(world, key, owner),
                 None => {
                     self.claim(key, epoch, None);

@@ -8,7 +8,7 @@ mod open;
 mod store;
 mod talk;
 
-use core::time::Duration;
+use core::{fmt, time::Duration};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bevy_due::{
@@ -243,6 +243,7 @@ impl ZoneState {
 
     fn deliver_letters(&mut self, world: &mut World, batch: Batch) -> Option<Item> {
         if self.is_deaf(world, batch.to) {
+            report(world, Deaf(batch.to));
             self.waiting.add(Item::Letters(batch), now(world));
             return None;
         }
@@ -321,6 +322,23 @@ impl ZoneState {
         Some(owned)
     }
 }
+
+/// An entity has a letter, and nothing that could take it.
+#[derive(Debug)]
+struct Deaf(StableKey);
+
+impl fmt::Display for Deaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a letter waits for the entity with the stable key {}, which has no `MessageComponent`: insert one when the \
+             entity is spawned, and when it has `Arrived`",
+            self.0.0
+        )
+    }
+}
+
+impl core::error::Error for Deaf {}
 
 /// Tells an entity that a letter was not delivered.
 fn hand_back(world: &mut World, entity: Entity, to: StableKey, letter: Packet) {

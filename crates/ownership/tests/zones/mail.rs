@@ -1,11 +1,16 @@
 //! Letters between entities.
 
+use std::sync::Mutex;
+
 use bevy_due::{
     message::{MessageComponent, Packet},
     worlds::StableKey,
 };
 use bevy_due_ownership::{DurableEntityCommandsExt, MailReturned};
-use bevy_ecs::prelude::*;
+use bevy_ecs::{
+    error::{BevyError, FallbackErrorHandler},
+    prelude::*,
+};
 
 use crate::cluster::{Cluster, Failures, GOLD, Ledger};
 
@@ -197,4 +202,24 @@ fn what_a_game_does_when_a_letter_comes_back_is_stored_with_it() {
         cluster.update();
     }
     assert_eq!(cluster.ledger(FRIEND).gold, 6);
+}
+
+#[test]
+fn a_letter_to_an_entity_without_callbacks_is_reported_and_waits() {
+    static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut cluster = two();
+    let note = |error: BevyError, _| ERRORS.lock().unwrap().push(error.to_string());
+    cluster.world(1).insert_resource(FallbackErrorHandler(note));
+    let bank = cluster.entity(1, BANK);
+    let ears = cluster.world(1).entity_mut(bank).take::<MessageComponent>();
+    cluster.mail(HERO, BANK, 5);
+    cluster.run_until("the report", |_| {
+        let errors = ERRORS.lock().unwrap();
+        errors
+            .iter()
+            .any(|error| error.contains("stable key 8") && error.contains("`MessageComponent`"))
+    });
+    assert_eq!(ERRORS.lock().unwrap().len(), 1);
+    cluster.world(1).entity_mut(bank).insert(ears.unwrap());
+    cluster.run_until("the letter", |cluster| cluster.ledger(BANK).gold == 5);
 }

@@ -268,8 +268,11 @@ impl Shared {
         Some(mem::take(&mut state.waiting))
     }
 
-    fn commit(&self, journal: &mut Journal, frames: Vec<Submitted>) -> Result<(), JournalError> {
-        let mut frames = frames;
+    fn commit(
+        &self,
+        journal: &mut Journal,
+        mut frames: Vec<Submitted>,
+    ) -> Result<(), JournalError> {
         let records = frames.iter_mut();
         let records = records.flat_map(|it| mem::take(&mut it.frame.records));
         self.append(journal, &records.collect::<Vec<_>>())?;
@@ -295,7 +298,6 @@ impl Shared {
             let mut state = self.state();
             state.full = Some(error.clone());
             let is_wanted = |state: &mut State| matches!(state.phase, Phase::Running);
-            // New frames wake it, too.
             let waited = self.changed.wait_timeout_while(state, retry, is_wanted);
             let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             drop(state);

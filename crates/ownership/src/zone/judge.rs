@@ -126,10 +126,10 @@ impl ZoneState {
     fn may_leave(&mut self, key: StableKey, to: StableKey) {
         let entity = self.owned.get(&key).and_then(Owned::entity);
         let is_asked =
-            |it: &Departure| (Some(it.entity), it.zone, it.step) == (entity, to, Step::Asked);
-        match self.departures.iter().any(is_asked) {
-            true => self.set_step(key, Step::Decided),
-            false => self.claim_back(key, to),
+            |it: &&mut Departure| (Some(it.entity), it.zone, it.step) == (entity, to, Step::Asked);
+        match self.departures.iter_mut().find(is_asked) {
+            Some(departure) => departure.step = Step::Decided,
+            None => self.claim_back(key, to),
         }
     }
 
@@ -144,14 +144,10 @@ impl ZoneState {
     fn lose(&mut self, world: &mut World, key: StableKey, epoch: u64, other: Option<Owner>) {
         if self.owned.get(&key).is_some_and(|it| it.epoch == epoch) {
             match other {
-                // The store has not heard yet that the entity has come back, or has stayed.
-                Some(owner) if owner.epoch < epoch => {
-                    self.claim(key, epoch, Some(owner));
-                    self.set_step(key, Step::Reaching);
-                }
-                Some(owner) => self.give_way(world, key, owner),
-                None => {
-                    self.claim(key, epoch, None);
+                Some(owner) if owner.epoch >= epoch => self.give_way(world, key, owner),
+                // The store has not heard yet that the entity is new, has come back, or has stayed.
+                earlier => {
+                    self.claim(key, epoch, earlier);
                     // It asks again, behind the claim.
                     self.set_step(key, Step::Reaching);
                 }

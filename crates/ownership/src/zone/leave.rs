@@ -106,28 +106,23 @@ impl ZoneState {
             step,
         } = departure;
         let now = now(world);
+        let has_time = now.saturating_sub(since) < REACH_WITHIN;
+        // The question may be that of an earlier move, which has failed by now.
+        let is_asked = step == Step::Asked || self.asked.contains(&key);
         match step {
-            Step::Asked if now.saturating_sub(since) < REACH_WITHIN => return Some(departure),
-            Step::Asked => {
-                self.note_failed_move(entity, zone, STORE_SILENT.into());
-                return None;
-            }
             Step::Decided => {}
-            // The answer to an earlier question of a move that has failed by now.
-            Step::Reaching if self.asked.contains(&key) => {
-                if now.saturating_sub(since) < REACH_WITHIN {
-                    return Some(departure);
-                }
+            _ if is_asked && has_time => return Some(departure),
+            _ if is_asked => {
                 self.note_failed_move(entity, zone, STORE_SILENT.into());
                 return None;
             }
-            Step::Reaching if self.streams.is_near(zone, now) => {
+            _ if self.streams.is_near(zone, now) => {
                 if let Some(step) = self.ask_to_leave(key, zone) {
                     return Some(Departure { step, ..departure });
                 }
             }
-            Step::Reaching if now.saturating_sub(since) < REACH_WITHIN => return Some(departure),
-            Step::Reaching => {
+            _ if has_time => return Some(departure),
+            _ => {
                 self.streams.forget_stranger(zone);
                 self.note_failed_move(entity, zone, NoAnswer(zone).to_string());
                 return None;

@@ -33,7 +33,8 @@ pub trait DurableCommandsExt {
     /// Calls a function when everything that this frame has done is durable, on the thread that writes the
     /// journal. This is how to tell players what has happened. The function must not wait.
     ///
-    /// If the process dies before, it is not called.
+    /// If the process dies before, it is not called. If it panics, the error handler of the world hears of it, and all
+    /// others are called.
     fn after_commit(&mut self, call: impl FnOnce() + Send + 'static);
 }
 

@@ -23,7 +23,7 @@ use crate::{
 ///
 /// The calls may wait. They run on a thread of their own, and are repeated while the store is
 /// [unreachable](ChangeError::Unreachable), of which the error handler of the world hears once for each call.
-/// Entities that are to move act on in their old zone meanwhile.
+/// Entities that are to move act on in their old zone meanwhile. After two seconds their move fails.
 pub trait OwnerStore: Send + 'static {
     /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. The change must be durable
     /// when this returns. If it was made before, this succeeds again.

@@ -24,7 +24,8 @@ use crate::{
 /// | `Last` | what has changed goes to the journal. Entities leave |
 /// | later, on the thread of the journal | it syncs the disk. Then parcels, replies and letters of the frame leave the world |
 ///
-/// The world never waits for the disk. If the disk is slow, several frames are stored as one.
+/// The world does not wait for the disk. If the disk is slow, several frames are stored as one. If it is behind by more
+/// than a second, or 16 MiB of parcels, the world waits in its frame, and ends after ten seconds.
 ///
 /// # What is stored
 ///

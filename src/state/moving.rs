@@ -214,6 +214,7 @@ impl MovedEntity {
 
     /// Returns the messages that waited for the entity or for what it owns, and that are not part of a
     /// [copy](MoveWorldExt::copy_entities), because they are no data.
+    #[must_use]
     pub fn left_out(&self) -> &[UnsavableMail] {
         &self.0.left_out
     }

@@ -12,7 +12,7 @@ use core::{fmt, time::Duration};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bevy_due::{
-    message::{MessageComponent, MessageSender, MessageWorldExt, Packet, SendError},
+    message::{MessageComponent, MessageSender, MessageWorldExt, SendError},
     worlds::StableKey,
 };
 use bevy_ecs::{
@@ -230,9 +230,9 @@ impl ZoneState {
             }
             Item::Returned(Batch { from, to, letters }) => {
                 self.letters_arrived(from, to);
-                if let Some(sender) = self.owned.get(&from).and_then(Owned::entity) {
+                if let Some(entity) = self.owned.get(&from).and_then(Owned::entity) {
                     for letter in letters {
-                        hand_back(world, sender, to, letter);
+                        notify(world, MailReturned { entity, to, letter });
                     }
                 }
                 None
@@ -340,10 +340,13 @@ impl fmt::Display for Deaf {
 
 impl core::error::Error for Deaf {}
 
-/// Tells an entity that a letter was not delivered.
-fn hand_back(world: &mut World, entity: Entity, to: StableKey, letter: Packet) {
-    if world.get_entity(entity).is_ok() {
-        world.trigger(MailReturned { entity, to, letter });
+/// Tells an entity that something did not happen, unless it is gone.
+fn notify<E>(world: &mut World, event: E)
+where
+    E: for<'a> EntityEvent<Trigger<'a>: Default>,
+{
+    if world.get_entity(event.event_target()).is_ok() {
+        world.trigger(event);
         world.flush();
     }
 }

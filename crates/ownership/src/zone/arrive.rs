@@ -9,10 +9,10 @@ use bevy_due::{
 use bevy_ecs::utils::prelude::DebugName;
 use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
 
-use super::{Owned, State, Zone, ZoneState, leave::fail, open::Parked};
+use super::{Owned, State, Zone, ZoneState, notify, open::Parked};
 use crate::{
     components::{self, Declared},
-    events::Arrived,
+    events::{Arrived, MoveFailed},
     item::{Item, MovedOut, decode},
     outbox::Outbox,
     stored::{Body, Stored},
@@ -111,7 +111,15 @@ impl ZoneState {
             report(world, error);
         }
         if let Some(reason) = refused {
-            fail(world, entity, from, reason);
+            let zone = from;
+            notify(
+                world,
+                MoveFailed {
+                    entity,
+                    zone,
+                    reason,
+                },
+            );
         }
     }
 

@@ -8,10 +8,10 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{Failure, ZoneState, hand_back, now};
+use super::{Failure, ZoneState, notify, now};
 use crate::{
     components,
-    events::{MailReturned, MoveFailed},
+    events::MoveFailed,
     item::{Item, MovedOut, encode},
     stored::{Body, Stored},
 };
@@ -149,14 +149,8 @@ impl ZoneState {
     pub(super) fn tell_failures(&mut self, world: &mut World) {
         for failure in core::mem::take(&mut self.failures) {
             match failure {
-                Failure::Move(MoveFailed {
-                    entity,
-                    zone,
-                    reason,
-                }) => fail(world, entity, zone, reason),
-                Failure::Mail(MailReturned { entity, to, letter }) => {
-                    hand_back(world, entity, to, letter);
-                }
+                Failure::Move(failed) => notify(world, failed),
+                Failure::Mail(returned) => notify(world, returned),
             }
         }
     }
@@ -212,19 +206,6 @@ impl ZoneState {
         self.streams.push(zone, Item::Entity(moved));
         Ok(())
     }
-}
-
-/// Tells an entity that it could not move.
-pub(super) fn fail(world: &mut World, entity: Entity, zone: StableKey, reason: String) {
-    if world.get_entity(entity).is_err() {
-        return;
-    }
-    world.trigger(MoveFailed {
-        entity,
-        zone,
-        reason,
-    });
-    world.flush();
 }
 
 /// An entity is too large to move.

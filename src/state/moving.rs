@@ -41,7 +41,7 @@ went to the other world come between those before and after."
 //! | moves | stays |
 //! |---|---|
 //! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves, with your registered components | your other components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
-//! | pauses of the entity. If they belong to another entity, the import needs that one in the map | |
+//! | pauses of the entity and modifiers of its clock that belong to nobody else | those that belong to another entity. They despawn with the entity here |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
 //! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
 //! | open requests | requests from others that the entity has received but not answered |
@@ -144,16 +144,12 @@ use alloc::vec::Vec;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Versioned,
-    letter::LetterData,
-    save::{SavedTimers, check_alone},
-};
+use super::{Versioned, letter::LetterData, save::SavedTimers};
 use end::{commit_entity, forget_entity};
 pub use error::MoveError;
 use export::{copy_entities, export_entity};
 pub use ext::MoveWorldExt;
-use import::import_entity;
+use import::import_entities;
 
 pub use super::letter::{UnsavableMail, UnsavableReason};
 
@@ -217,17 +213,6 @@ impl MovedEntity {
     #[must_use]
     pub fn left_out(&self) -> &[UnsavableMail] {
         &self.0.left_out
-    }
-
-    /// Checks that the data refers to nothing that does not move along, such as a clock or an owner.
-    /// Otherwise [`import_entity`](crate::moving::MoveWorldExt::import_entity) needs a map that has it. Only a world can
-    /// read components of yours, so `import_entity` checks these.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`MoveError::Load`] with the first such entity.
-    pub fn check_alone(&self) -> Result<(), MoveError> {
-        Ok(check_alone(&self.0.timers)?)
     }
 }
 

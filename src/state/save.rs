@@ -72,20 +72,20 @@ use super::{
     part::{MapEach, Part},
 };
 use crate::{
-    clock::ClockId,
+    clock::{ClockId, OnClock},
     owner::{OwnedBy, with_owners},
     pause::{PauseMark, Pauses, stops},
     timer::{DespawnAfter, OpenRequest, SavedWorld},
 };
 
-pub(super) use check::{check_alone, check_saved};
+pub(super) use check::{check_map, check_moved};
 pub(super) use collect::{dependents, save_entities};
 use collect::{save_all, save_entity, save_timers};
 pub(super) use error::list;
 pub use error::{LoadError, SaveError, Unsavable, UnsavableComponent, UnsavableTimer};
 pub use ext::SaveWorldExt;
-pub(super) use load::load_checked;
 pub(crate) use load::load_timers;
+pub(super) use load::{begin_loading, load_checked};
 
 pub use super::letter::{UnsavableMail, UnsavableReason};
 pub use crate::timer::Finished;
@@ -207,6 +207,20 @@ impl Part {
         }
     }
 
+    /// Puts a clock or a timer on [`ClockId::Virtual`] if it runs on one of these clocks.
+    fn leave_clock(&mut self, is_missing: impl Fn(Entity) -> bool) {
+        let is_missing = |clock| matches!(clock, ClockId::Own(clock) if is_missing(clock));
+        match self {
+            Self::Clock(clock) if is_missing(clock.parent()) => {
+                clock.set_parent(ClockId::Virtual);
+            }
+            Self::Timer(timer)
+            | Self::DespawnAfter(DespawnAfter(timer))
+            | Self::OpenRequest(OpenRequest(timer)) => timer.leave_clock(is_missing),
+            _ => {}
+        }
+    }
+
     /// Returns the entity without which the component can't exist, if any.
     fn target(&self) -> Option<Entity> {
         match self {
@@ -242,6 +256,49 @@ impl SavedTimers {
 
     pub(super) fn set_mail(&mut self, mail: Vec<LetterData>) {
         self.0.mail = mail;
+    }
+
+    /// Drops what leads to unknown entities, and what runs on entities without a clock. Returns what that was.
+    ///
+    /// A timer or a clock whose clock is unknown continues on [`ClockId::Virtual`].
+    pub(super) fn drop_missing(
+        &mut self,
+        is_known: impl Fn(Entity) -> bool,
+        is_clock: impl Fn(Entity) -> bool,
+    ) -> Vec<LoadError> {
+        let mut missing = Vec::new();
+        for SavedEntity { entity, parts } in &mut self.0.entities {
+            let entity = *entity;
+            let mut kept = core::mem::take(parts).into_vec();
+            kept.retain_mut(|part| {
+                let component = part.name().into();
+                let unknown = part.target().into_iter().chain(part.references());
+                let unknown = unknown.into_iter().find(|&to| !is_known(to));
+                let no_clock = part.clock().filter(|&clock| !is_clock(clock));
+                missing.extend(match (unknown, no_clock) {
+                    (Some(to), _) => Some(LoadError::UnknownEntity {
+                        entity,
+                        component,
+                        to,
+                    }),
+                    (None, Some(clock)) => Some(LoadError::NoClock {
+                        entity,
+                        component,
+                        clock,
+                    }),
+                    (None, None) => return true,
+                });
+                part.leave_clock(|clock| !is_known(clock) || !is_clock(clock));
+                part.map_entities(&mut MapEach(|to| match is_known(to) {
+                    true => to,
+                    false => Entity::PLACEHOLDER,
+                }));
+                let is_gone = |to| to == Entity::PLACEHOLDER;
+                !part.target().is_some_and(is_gone) && !matches!(part, Part::OnClock(_))
+            });
+            *parts = kept.into_boxed_slice();
+        }
+        missing
     }
 
     /// Lets time pass on the clocks of all timers that are neither paused, nor on a saved clock or one that a
@@ -296,6 +353,15 @@ impl SavedTimers {
         })
     }
 
+    /// Returns the clocks on which something runs that was saved.
+    pub(super) fn clocks_in_use(&self) -> impl Iterator<Item = Entity> {
+        let parts = self.0.entities.iter().flat_map(|saved| &saved.parts);
+        parts.filter_map(|part| match part {
+            Part::OnClock(OnClock(ClockId::Own(clock))) => Some(*clock),
+            part => part.clock(),
+        })
+    }
+
     /// Returns the direct owner of each entity that has one.
     fn owners(&self) -> EntityHashMap<Entity> {
         let owner = |part: &Part| match part {
@@ -322,6 +388,8 @@ impl SavedTimers {
                         marks.insert((saved.entity, PauseMark::RunsWhilePaused));
                         marks.insert((*target, PauseMark::PausedBy));
                     }
+                    // By entities that were not saved with it, too.
+                    Part::PausedBy(_) => _ = marks.insert((saved.entity, PauseMark::PausedBy)),
                     _ => {}
                 }
             }

@@ -62,6 +62,22 @@ impl Timer {
         }
     }
 
+    /// Puts a saved timer on the default clock if it runs on one of these.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn leave_clock(&mut self, is_missing: impl Fn(ClockId) -> bool) {
+        if let Some(TimerState::Armed(mut progress)) = self.loaded().copied()
+            && is_missing(progress.clock)
+        {
+            progress.clock = ClockId::default();
+            self.load(TimerState::Armed(progress));
+        }
+        if let Some(extra) = &mut self.extra
+            && extra.options.clock.is_some_and(is_missing)
+        {
+            extra.options.clock = None;
+        }
+    }
+
     /// Returns an exact copy, with the place of the timer and the state in which it was loaded.
     pub(crate) fn copy(&self) -> Self {
         let copy = Self {

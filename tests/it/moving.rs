@@ -8,6 +8,7 @@ mod errors;
 mod groups;
 mod held;
 mod mail;
+mod others;
 mod requests;
 mod thinker;
 mod time;

@@ -6,7 +6,7 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
     HeldMail, MoveError, MovedEntity, TimePassed, commit_entity, copy_entities, export_entity,
-    forget_entity, import_entity,
+    forget_entity, import_entities,
 };
 
 /// Moves entities out of a [`World`] and into it.
@@ -99,7 +99,10 @@ pub trait MoveWorldExt {
     /// except the clock of frames, or the [time of each](crate::moving::TimePassed). Clocks of your own advance
     /// by it at their speed. `entities` maps exported
     /// entities to entities of this world, as for [`load_timers`](crate::save::SaveWorldExt::load_timers): map the clocks
-    /// that do not move along, and the owner, if any.
+    /// that do not move along, and the owner, if any. The entity comes without an owner, a clock or a pause of another
+    /// entity that is not in the map, and Bevy's error handler gets a warning. A timer or a clock continues on
+    /// [`ClockId::Virtual`](crate::ClockId::Virtual) then. What [refers](bevy_ecs::entity::MapEntities) to such an entity gets
+    /// [`Entity::PLACEHOLDER`].
     ///
     /// The entity is [in transit](crate::moving::InTransit) until you [commit](Self::commit_entity) it,
     /// or [forget](Self::forget_entity) it if the old world keeps it.
@@ -124,6 +127,61 @@ Its [`StableKey`](crate::worlds::StableKey) moves along: from here on, parcels f
         on_the_way: impl Into<TimePassed>,
         entities: &mut EntityHashMap<Entity>,
     ) -> Result<Entity, MoveError>;
+
+    /// Brings several entities into this world, as [`import_entity`](Self::import_entity) does. They find each other,
+    /// whatever their order: the clock of one can drive the timers of another one, and they can pause each other.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MoveError`](crate::moving::MoveError) in place of each entity that `import_entity` would refuse, or
+    /// that contradicts an earlier one. The others come without it.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of entities, messages and components in the data and of entries in the map.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{
+    ///     PausedBy,
+    ///     moving::{HeldMail, MoveWorldExt, TimePassed},
+    ///     prelude::*,
+    ///     timer::Pauses,
+    /// };
+    /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
+    /// use bevy_time::TimePlugin;
+    ///
+    /// fn game() -> App {
+    ///     let mut app = App::new();
+    ///     app.add_plugins((TimePlugin, DuePlugin::default()));
+    ///     app
+    /// }
+    ///
+    /// let mut before = game();
+    /// let orc = before.world_mut().spawn_empty().id();
+    /// let mage = before.world_mut().spawn_empty().id();
+    /// before.world_mut().spawn((OwnedBy(mage), Pauses(orc)));
+    /// let mut copies = Vec::new();
+    /// for copy in before.world_mut().copy_entities(&[orc, mage]) {
+    ///     copies.push(copy?);
+    /// }
+    ///
+    /// let mut after = game();
+    /// let copies: Vec<_> = copies.iter().map(|copy| (copy, TimePassed::default())).collect();
+    /// let mut entities = EntityHashMap::default();
+    /// for imported in after.world_mut().import_entities(&copies, &mut entities) {
+    ///     after.world_mut().commit_entity(imported?, &HeldMail::default())?;
+    /// }
+    /// assert!(after.world().get::<PausedBy>(entities[&orc]).is_some());
+    /// # Ok::<(), BevyError>(())
+    /// ```
+    fn import_entities(
+        &mut self,
+        moved: &[(&MovedEntity, TimePassed)],
+        entities: &mut EntityHashMap<Entity>,
+    ) -> Vec<Result<Entity, MoveError>>;
 
     /// Despawns an entity that continues in another world, with everything that it owns, and returns the
     /// mail that was held for it here.
@@ -180,7 +238,17 @@ impl MoveWorldExt for World {
         on_the_way: impl Into<TimePassed>,
         entities: &mut EntityHashMap<Entity>,
     ) -> Result<Entity, MoveError> {
-        import_entity(self, moved, on_the_way.into(), entities)
+        let moved = [(moved, on_the_way.into())];
+        let imported = import_entities(self, &moved, entities).pop();
+        imported.unwrap_or(Err(MoveError::NoSuchEntity(moved[0].0.entity())))
+    }
+
+    fn import_entities(
+        &mut self,
+        moved: &[(&MovedEntity, TimePassed)],
+        entities: &mut EntityHashMap<Entity>,
+    ) -> Vec<Result<Entity, MoveError>> {
+        import_entities(self, moved, entities)
     }
 
     fn forget_entity(&mut self, entity: Entity) -> Result<HeldMail, MoveError> {

@@ -1,69 +1,271 @@
-//! Importing an entity.
+//! Importing entities.
 
 use alloc::vec::Vec;
+
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
     prelude::*,
 };
+use bevy_platform::collections::{HashMap, HashSet};
+use thiserror::Error;
 
-use super::{Content, MoveError, MovedEntity, export::hold, names};
+use super::{Content, MoveError, MovedEntity, RequestName, export::hold, names};
 use crate::{
-    clock::{ClockId, ClockTable, TimePassed, take_settings},
-    message::HeldLetters,
+    clock::{Clock, ClockId, ClockTable, TimePassed, take_settings},
+    message::{HeldLetters, Letter},
+    report::report,
     state::{
         Versioned,
         letter::{letters, rename_all},
-        save::{SavedTimers, check_saved, load_checked},
+        save::{LoadError, SavedTimers, begin_loading, check_map, check_moved, load_checked},
     },
     transit::InTransit,
 };
 
-/// Imports an entity after this time on the way, and returns it. It is in transit from here on.
-pub(crate) fn import_entity(
+/// Imports entities, each after this time on the way, and returns them. They are in transit from here on.
+pub(crate) fn import_entities(
     world: &mut World,
-    MovedEntity(Versioned::V1(content)): &MovedEntity,
-    on_the_way: TimePassed,
+    moved: &[(&MovedEntity, TimePassed)],
     entities: &mut EntityHashMap<Entity>,
-) -> Result<Entity, MoveError> {
+) -> Vec<Result<Entity, MoveError>> {
     world.flush();
     take_settings(world);
-    check(world, content, entities)?;
-    let mut mail = letters(world, content.timers.mail())?;
-
-    let members: Vec<Entity> = content.timers.entities().collect();
-    for &member in &members {
-        let target = entities.entry(member);
-        target.or_insert_with(|| world.spawn_empty().id());
-    }
-    let names: EntityHashMap<Entity> = members
+    let checked = check_all(world, moved, entities);
+    let mut imports: Vec<Import> = Vec::new();
+    let results = moved
         .iter()
-        .map(|member| (*member, entities[member]))
-        .collect();
-    let root = names[&content.entity];
-    rename_all(&mut mail, entities);
-    // The mark comes first, so that no timer is armed before it.
-    HeldLetters::at_new_end(names.clone(), mail).begin(world, root);
-    hold(world, root, names.values().copied());
-
-    let (timers, clocks) = after(world, &content.timers, &on_the_way, entities);
-    load_checked(world, &timers, entities, &on_the_way);
-    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
-        for (clock, nanos) in clocks {
-            table.pass(clock, nanos);
-        }
+        .zip(checked)
+        .map(|(&(moved, passed), checked)| {
+            let mail = checked?;
+            let MovedEntity(Versioned::V1(content)) = moved;
+            imports.push(Import::begin(world, (content, passed), mail, entities));
+            Ok(imports[imports.len() - 1].root)
+        });
+    let results = results.collect();
+    drop_missing(world, &mut imports, entities);
+    for import in &imports {
+        begin_loading(world, &import.timers, entities);
     }
-    names::bind(world, content, |member| names[&member]);
+    let mut has_new_clocks = false;
+    for nth in in_order_of_clocks(&imports) {
+        let import = &mut imports[nth];
+        if has_new_clocks && import.needs_clocks() {
+            // They tell how far they have come.
+            take_settings(world);
+            has_new_clocks = false;
+        }
+        import.finish(world, entities);
+        has_new_clocks |= import.timers.clocks().next().is_some();
+    }
     world.flush();
-    Ok(root)
+    results
 }
 
-/// Returns an error if an entity can't be imported with this map of entities.
+/// An entity that is being imported.
+struct Import<'a> {
+    content: &'a Content,
+    passed: TimePassed,
+    root: Entity,
+    /// What is left of the timers in the content.
+    timers: SavedTimers,
+}
+
+impl<'a> Import<'a> {
+    /// Spawns the entity and everything that it owns. They are in transit from here on.
+    fn begin(
+        world: &mut World,
+        (content, passed): (&'a Content, TimePassed),
+        mut mail: Vec<Letter>,
+        entities: &mut EntityHashMap<Entity>,
+    ) -> Self {
+        let mut names = EntityHashMap::default();
+        for member in content.timers.entities() {
+            let target = entities.entry(member);
+            let target = *target.or_insert_with(|| world.spawn_empty().id());
+            names.insert(member, target);
+        }
+        let root = names[&content.entity];
+        rename_all(&mut mail, entities);
+        let members: Vec<Entity> = names.values().copied().collect();
+        // The mark comes first, so that no timer is armed before it.
+        HeldLetters::at_new_end(names, mail).begin(world, root);
+        hold(world, root, members);
+        let timers = content.timers.clone();
+        Self {
+            content,
+            passed,
+            root,
+            timers,
+        }
+    }
+
+    /// Returns `true` if something runs on a clock that does not come with it.
+    fn needs_clocks(&self) -> bool {
+        let own: EntityHashSet = self.timers.clocks().map(|(clock, _)| clock).collect();
+        let mut needed = self.timers.clocks_in_use();
+        needed.any(|clock| !own.contains(&clock))
+    }
+
+    fn finish(&mut self, world: &mut World, entities: &mut EntityHashMap<Entity>) {
+        let clocks = self.let_time_pass(world, entities);
+        load_checked(world, &self.timers, entities, &self.passed);
+        if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
+            for (clock, nanos) in clocks {
+                table.pass(clock, nanos);
+            }
+        }
+        names::bind(world, self.content, |member| entities[&member]);
+    }
+
+    /// Lets the time pass on clocks outside of the data. Returns the clocks that move along and whose parents do not, and how far these have
+    /// advanced.
+    fn let_time_pass(
+        &mut self,
+        world: &World,
+        entities: &EntityHashMap<Entity>,
+    ) -> Vec<(Entity, u64)> {
+        let Self { timers, passed, .. } = self;
+        let table = world.get_resource::<ClockTable>();
+        let passed_on = |clock| {
+            let here = match clock {
+                ClockId::Own(clock) => entities.get(&clock).copied().unwrap_or(clock).into(),
+                built_in => built_in,
+            };
+            table.map_or(0, |table| table.share(here, passed))
+        };
+        let moving: EntityHashMap<(ClockId, bool)> = timers.clocks().collect();
+        let top = moving
+            .iter()
+            .filter(|&(_, (parent, is_held))| match parent {
+                ClockId::Own(parent) => !is_held && !moving.contains_key(parent),
+                _ => !is_held,
+            });
+        let clocks = top.map(|(clock, &(parent, _))| (entities[clock], passed_on(parent)));
+        let clocks = clocks.collect();
+        timers.pass(passed_on);
+        clocks
+    }
+}
+
+/// Returns what is left to do for each entity: its mail, or the error for which it can't be imported. An entity that
+/// contradicts an earlier one has an error.
+fn check_all(
+    world: &World,
+    moved: &[(&MovedEntity, TimePassed)],
+    entities: &EntityHashMap<Entity>,
+) -> Vec<Result<Vec<Letter>, MoveError>> {
+    let map = check_map(world, entities);
+    let members = moved.iter().flat_map(|(moved, _)| moved.entities());
+    let members: EntityHashSet = members.collect();
+    let is_known = |entity| members.contains(&entity) || entities.contains_key(&entity);
+    let mut taken = Taken::default();
+    let moved = moved
+        .iter()
+        .map(|(MovedEntity(Versioned::V1(content)), _)| {
+            map.clone()?;
+            let missing = check(world, content, entities, is_known)?;
+            let mail = letters(world, content.timers.mail())?;
+            taken.take(content)?;
+            missing
+                .into_iter()
+                .for_each(|error| report_missing(world, error));
+            Ok(mail)
+        });
+    moved.collect()
+}
+
+/// The names of the entities that are being imported together.
+#[derive(Default)]
+struct Taken {
+    members: EntityHashSet,
+    keys: HashMap<u64, Entity>,
+    requests: HashSet<(u64, u64)>,
+}
+
+impl Taken {
+    fn take(&mut self, content: &Content) -> Result<(), MoveError> {
+        let members = || content.timers.entities();
+        let name = |request: &RequestName| (request.token, request.number);
+        if let Some(twice) = members().find(|member| self.members.contains(member)) {
+            return Err(LoadError::DuplicateEntity(twice).into());
+        }
+        for &(entity, key) in &content.keys {
+            if self.keys.contains_key(&key) {
+                return Err(MoveError::KeyInUse { key, entity });
+            }
+        }
+        let mut requests = content.requests.iter();
+        if let Some(twice) = requests.find(|it| self.requests.contains(&name(it))) {
+            return Err(MoveError::InvalidRequest(twice.entity));
+        }
+        self.members.extend(members());
+        self.keys
+            .extend(content.keys.iter().map(|&(entity, key)| (key, entity)));
+        self.requests.extend(content.requests.iter().map(name));
+        Ok(())
+    }
+}
+
+/// Drops what leads to entities that are neither imported nor in the map, and reports it.
+fn drop_missing(world: &World, imports: &mut [Import], entities: &EntityHashMap<Entity>) {
+    let clocks = imports.iter().flat_map(|it| it.timers.clocks());
+    let clocks: EntityHashSet = clocks.map(|(clock, _)| clock).collect();
+    let is_clock = |entity| {
+        let is_here = |&here: &Entity| world.get::<Clock>(here).is_some();
+        clocks.contains(&entity) || entities.get(&entity).is_some_and(is_here)
+    };
+    for import in imports {
+        let is_known = |entity| entities.contains_key(&entity);
+        let missing = import.timers.drop_missing(is_known, is_clock);
+        missing
+            .into_iter()
+            .for_each(|error| report_missing(world, error));
+    }
+}
+
+fn report_missing(world: &World, error: LoadError) {
+    report::<MovedEntity>(world, BevyError::warning(Missing(error)));
+}
+
+/// Returns the numbers of the imports, each after those with the clocks that it needs.
+fn in_order_of_clocks(imports: &[Import]) -> Vec<usize> {
+    let owners = imports.iter().enumerate();
+    let owners =
+        owners.flat_map(|(nth, it)| it.timers.clocks().map(move |(clock, _)| (clock, nth)));
+    let owners: EntityHashMap<usize> = owners.collect();
+    let mut order = Vec::new();
+    let mut is_seen = alloc::vec![false; imports.len()];
+    for first in 0..imports.len() {
+        let mut path: Vec<usize> = [first].into_iter().filter(|&nth| !is_seen[nth]).collect();
+        while let Some(&nth) = path.last() {
+            is_seen[nth] = true;
+            let mut needed = imports[nth].timers.clocks_in_use();
+            match needed.find_map(|clock| owners.get(&clock).filter(|&&nth| !is_seen[nth])) {
+                Some(&before) => path.push(before),
+                None => {
+                    order.push(nth);
+                    path.pop();
+                }
+            }
+        }
+    }
+    order
+}
+
+/// Something of an entity leads to another one that is not here.
+#[derive(Debug, Error)]
+#[error("an entity has come without this, because the other entity is not here: {0}")]
+struct Missing(LoadError);
+
+/// Returns an error if an entity can't be imported with this map of entities, and otherwise the references of its
+/// components to unknown entities.
 fn check(
     world: &World,
     content: &Content,
     entities: &EntityHashMap<Entity>,
-) -> Result<(), MoveError> {
-    check_saved(world, &content.timers, entities)?;
+    is_known: impl Fn(Entity) -> bool,
+) -> Result<Vec<LoadError>, MoveError> {
+    let missing = check_moved(world, &content.timers, entities, is_known)?;
     if content.timers.is_whole_world() {
         return Err(MoveError::WholeWorld);
     }
@@ -84,34 +286,6 @@ fn check(
     }
     let target = |member| entities.get(&member).copied();
     names::check_requests(world, content, target)?;
-    names::check_keys(world, content, target)
-}
-
-/// Returns the timers with the time that has passed on clocks outside of the data. Also returns the clocks
-/// that move along and whose parents do not, and how far these have advanced.
-fn after(
-    world: &World,
-    timers: &SavedTimers,
-    passed: &TimePassed,
-    entities: &EntityHashMap<Entity>,
-) -> (SavedTimers, Vec<(Entity, u64)>) {
-    let table = world.get_resource::<ClockTable>();
-    let passed_on = |clock| {
-        let here = match clock {
-            ClockId::Own(clock) => entities.get(&clock).copied().unwrap_or(clock).into(),
-            built_in => built_in,
-        };
-        table.map_or(0, |table| table.share(here, passed))
-    };
-    let moving: EntityHashMap<(ClockId, bool)> = timers.clocks().collect();
-    let top = moving
-        .iter()
-        .filter(|&(_, (parent, is_held))| match parent {
-            ClockId::Own(parent) => !is_held && !moving.contains_key(parent),
-            _ => !is_held,
-        });
-    let clocks = top.map(|(clock, &(parent, _))| (entities[clock], passed_on(parent)));
-    let mut timers = timers.clone();
-    timers.pass(passed_on);
-    (timers, clocks.collect())
+    names::check_keys(world, content, target)?;
+    Ok(missing)
 }

@@ -32,42 +32,65 @@ pub(crate) fn check_saved(
     if !world.contains_resource::<ClockTable>() {
         return Err(LoadError::NoPlugin);
     }
-    let Content {
-        world: state,
-        mail,
-        held_clocks: _,
-        entities: saved,
-    } = saved;
-    if let Some(state) = state {
+    if let Some(state) = &saved.world {
         check_steps(world, state)?;
     }
     check_map(world, map)?;
+    let entities: EntityHashSet = saved.entities.iter().map(|saved| saved.entity).collect();
+    let is_known = |entity| entities.contains(&entity) || map.contains_key(&entity);
+    for saved in &saved.entities {
+        check_references(saved, is_known)?;
+    }
+    if let Some(missing) = check_content(world, saved, map, is_known)?
+        .into_iter()
+        .next()
+    {
+        return Err(missing);
+    }
+    check_clocks(world, &saved.entities, map)
+}
+
+/// Returns an error if moved timers can't be loaded into a world with this map of entities, and otherwise the references
+/// of components to unknown entities.
+pub(crate) fn check_moved(
+    world: &World,
+    SavedTimers(Versioned::V1(saved)): &SavedTimers,
+    map: &EntityHashMap<Entity>,
+    is_known: impl Fn(Entity) -> bool,
+) -> Result<Vec<LoadError>, LoadError> {
+    if !world.contains_resource::<ClockTable>() {
+        return Err(LoadError::NoPlugin);
+    }
+    check_content(world, saved, map, is_known)
+}
+
+/// Returns an error if the data contradicts itself or the world, and otherwise the references of components to unknown
+/// entities.
+fn check_content(
+    world: &World,
+    Content {
+        mail,
+        entities: saved,
+        ..
+    }: &Content,
+    map: &EntityHashMap<Entity>,
+    is_known: impl Fn(Entity) -> bool,
+) -> Result<Vec<LoadError>, LoadError> {
     let mut entities = EntityHashSet::default();
+    let mut missing = Vec::new();
     for saved in saved {
         if !entities.insert(saved.entity) {
             return Err(LoadError::DuplicateEntity(saved.entity));
         }
         check_parts(saved)?;
+        missing.extend(check_components(world, saved, &is_known)?);
     }
-    let is_known = |entity| entities.contains(&entity) || map.contains_key(&entity);
-    for saved in saved {
-        check_references(saved, is_known)?;
-        check_components(world, saved, is_known)?;
-    }
-    check_mail(mail, is_known)?;
+    check_mail(mail, |entity| {
+        entities.contains(&entity) || map.contains_key(&entity)
+    })?;
     check_keys(saved)?;
     check_parents(world, saved, map)?;
-    check_clocks(world, saved, map)
-}
-
-/// Returns an error if saved timers refer to an entity that is not in the data.
-pub(crate) fn check_alone(
-    SavedTimers(Versioned::V1(saved)): &SavedTimers,
-) -> Result<(), LoadError> {
-    let members: EntityHashSet = saved.entities.iter().map(|saved| saved.entity).collect();
-    let mut entities = saved.entities.iter();
-    entities.try_for_each(|saved| check_references(saved, |entity| members.contains(&entity)))?;
-    check_mail(&saved.mail, |entity| members.contains(&entity))
+    Ok(missing)
 }
 
 /// Checks that all messages refer to known entities.
@@ -82,7 +105,7 @@ fn check_mail(mail: &[LetterData], is_known: impl Fn(Entity) -> bool) -> Result<
 }
 
 /// Checks that the map sends different entities to different ones that exist.
-fn check_map(world: &World, map: &EntityHashMap<Entity>) -> Result<(), LoadError> {
+pub(crate) fn check_map(world: &World, map: &EntityHashMap<Entity>) -> Result<(), LoadError> {
     let mut targets = EntityHashMap::default();
     for (&entity, &to) in map {
         if !world.entities().contains_spawned(to) {
@@ -126,12 +149,13 @@ fn check_references(
     Ok(())
 }
 
-/// Checks that the components of the game can be loaded.
+/// Checks that the components of the game can be loaded, and returns their references to unknown entities.
 fn check_components(
     world: &World,
     SavedEntity { entity, parts }: &SavedEntity,
     is_known: impl Fn(Entity) -> bool,
-) -> Result<(), LoadError> {
+) -> Result<Vec<LoadError>, LoadError> {
+    let mut missing = Vec::new();
     for part in parts {
         let Part::Component(data) = part else {
             continue;
@@ -148,22 +172,22 @@ fn check_components(
             }
             to
         });
-        if let Err(error) = registered.load(data, &mut note, None) {
-            return Err(LoadError::Component {
-                entity,
-                component,
-                error,
-            });
-        }
-        if let Some(to) = unknown {
-            return Err(LoadError::UnknownEntity {
+        match registered.load(data, &mut note, None) {
+            Ok(()) => missing.extend(unknown.map(|to| LoadError::UnknownEntity {
                 entity,
                 component,
                 to,
-            });
+            })),
+            Err(error) => {
+                return Err(LoadError::Component {
+                    entity,
+                    component,
+                    error,
+                });
+            }
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// Checks that the keys of each owner differ.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, take_settings},
     message::{Inbox, visit_letters},
-    owner::{Owned, owner_of},
+    owner::{Owned, OwnedBy, owner_of},
     pause::PausedBy,
     state::{
         Versioned,
@@ -131,8 +131,8 @@ fn all_or_error(
     }
 }
 
-/// Returns an entity and everything that depends on it: what it owns, and the pauses and the speed modifiers
-/// of all of these, with what they own.
+/// Returns an entity and everything that depends on it: what it owns, and those pauses and speed modifiers of all of
+/// these that belong to nobody else, with what they own.
 pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
     let mut found: Vec<EntityRef> = world.get_entity(entity).into_iter().collect();
     let mut seen: EntityHashSet = [entity].into_iter().collect();
@@ -146,13 +146,23 @@ pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
             .flat_map(PausedBy::iter);
         let modifiers = entity.get::<SpeedModifiers>().into_iter();
         let modifiers = modifiers.flat_map(RelationshipTarget::iter);
-        let new = owned
-            .chain(pauses)
-            .chain(modifiers)
-            .filter(|&it| seen.insert(it));
+        let free = pauses.chain(modifiers).filter(|&it| is_free(world, it));
+        let new = owned.chain(free).filter(|&it| seen.insert(it));
         found.extend(new.filter_map(|entity| world.get_entity(entity).ok()));
     }
     found
+}
+
+/// Returns `true` if an entity belongs to nobody, and other worlds do not know it.
+fn is_free(world: &World, entity: Entity) -> bool {
+    let Ok(entity) = world.get_entity(entity) else {
+        return false;
+    };
+    #[cfg(feature = "worlds")]
+    if entity.contains::<crate::worlds::StableKey>() {
+        return false;
+    }
+    !entity.contains::<OwnedBy>()
 }
 
 /// Returns an entity, or one that never exists if it is gone.
@@ -226,6 +236,8 @@ impl<'w> Collector<'w> {
                     let until = capture.save(entity, timer::Kind::Request);
                     until.map(|timer| Part::OpenRequest(OpenRequest(timer)))
                 }
+                // An entity that is not saved with it may pause it.
+                Part::PausedBy(list) => Some(Part::PausedBy(list)),
                 part if part.list().is_some_and(|list| list.len() < 2) => None,
                 part => Some(part),
             });

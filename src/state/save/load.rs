@@ -20,7 +20,7 @@ use crate::{
         Versioned,
         component::SavedComponents,
         letter::{letters, rename_all},
-        part::{Part, PartKind, PartKinds},
+        part::{MapEach, Part, PartKind, PartKinds},
     },
     timer::{self, Cooldown},
 };
@@ -37,19 +37,19 @@ pub(crate) fn load_timers(
     take_settings(world);
     check_saved(world, saved, entities)?;
     let mut mail = letters(world, saved.mail())?;
+    begin_loading(world, saved, entities);
     load_checked(world, saved, entities, &TimePassed::default());
     rename_all(&mut mail, entities);
     mail.into_iter().for_each(|letter| world.resend(letter));
     Ok(())
 }
 
-/// Loads timers without their mail after [`check_saved`], also if an observer has changed the world since. The built-in
-/// clocks have advanced by `passed` since the save, as far as cooldowns are concerned.
-pub(crate) fn load_checked(
+/// Begins to load checked timers. A clock starts with its speed, and so do the clocks below it, so what changes their
+/// speed comes first.
+pub(crate) fn begin_loading(
     world: &mut World,
     SavedTimers(Versioned::V1(saved)): &SavedTimers,
     entities: &mut EntityHashMap<Entity>,
-    passed: &TimePassed,
 ) {
     let Content {
         world: state,
@@ -63,8 +63,26 @@ pub(crate) fn load_checked(
     if let Some(state) = state {
         state.load(world);
     }
-    // A clock starts with its speed, and so do the clocks below it. The timers must find their clocks.
-    let is_brake = |part: &Part| matches!(part, Part::SpeedModifier(_) | Part::Disabled);
+    for saved in saved {
+        load_parts(world, saved, entities, is_brake);
+    }
+}
+
+/// Returns `true` for what changes the speed of a clock.
+fn is_brake(part: &Part) -> bool {
+    matches!(part, Part::SpeedModifier(_) | Part::Disabled)
+}
+
+/// Loads the rest of checked timers without their mail, also if an observer has changed the world since. The built-in
+/// clocks have advanced by `passed` since the save, as far as cooldowns are concerned.
+pub(crate) fn load_checked(
+    world: &mut World,
+    SavedTimers(Versioned::V1(saved)): &SavedTimers,
+    entities: &mut EntityHashMap<Entity>,
+    passed: &TimePassed,
+) {
+    let saved = &saved.entities;
+    // The timers must find their clocks.
     let is_clock = |part: &Part| matches!(part, Part::Clock(_));
     let is_place = |part: &Part| {
         matches!(
@@ -72,9 +90,6 @@ pub(crate) fn load_checked(
             Part::OnClock(_) | Part::OwnedBy(_) | Part::Paused | Part::Pauses(_)
         )
     };
-    for saved in saved {
-        load_parts(world, saved, entities, is_brake);
-    }
     put_in_order(world, saved, entities);
     for clock in clocks_after_parents(saved) {
         load_parts(world, clock, entities, is_clock);
@@ -174,10 +189,13 @@ fn load_components(
         kinds.collect::<Vec<PartKind>>()
     };
     let before = of_crate(world);
+    // What leads to an entity that is not there leads to none.
+    let known = |entity| entities.get(&entity).copied();
+    let mut known = MapEach(|entity| known(entity).unwrap_or(Entity::PLACEHOLDER));
     for data in data {
         if let Some(component) = kinds.components.find(&data.name)
             && let Ok(mut target) = world.get_entity_mut(entity)
-            && let Err(error) = component.load(data, entities, Some(&mut target))
+            && let Err(error) = component.load(data, &mut known, Some(&mut target))
         {
             // It could be read in the check.
             report::<SavedComponents>(world, BevyError::error(error));

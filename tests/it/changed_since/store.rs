@@ -10,7 +10,7 @@ use bevy_due::{
     Clock, ClockId, Clocks, ClocksMut, Cooldown, DespawnAfter, OnClock, Owned, OwnedBy, Paused,
     PausedBy, Timer, TimerFired,
     clock::SpeedModifier,
-    moving::{HeldMail, MoveError, MoveWorldExt, MovedEntity, TimePassed},
+    moving::{HeldMail, MoveWorldExt, MovedEntity, TimePassed},
     rollback::TimerSnapshot,
     save::SaveWorldExt,
     timer::Pauses,
@@ -194,25 +194,13 @@ impl Revived {
         };
         let world = revived.app.world_mut();
         world.run_system_once(set).expect("it is valid");
-        // An entity needs the clocks on which it runs.
-        let mut waiting: Vec<_> = stored.iter().collect();
-        while !waiting.is_empty() {
-            let before = waiting.len();
-            let mut errors = Vec::new();
-            waiting.retain(|(copy, passed)| {
-                let error = revived.import(copy, *passed).err();
-                errors.extend(error.clone());
-                error.is_some()
-            });
-            assert!(waiting.len() < before, "{when}: {errors:#?}");
+        let names = &mut revived.names;
+        for imported in world.import_entities(stored, names) {
+            let entity = imported.unwrap_or_else(|error| panic!("{when}: {error}"));
+            let committed = world.commit_entity(entity, &HeldMail::default());
+            committed.expect("it is in transit");
         }
         revived
-    }
-
-    fn import(&mut self, copy: &MovedEntity, passed: TimePassed) -> Result<(), MoveError> {
-        let world = self.app.world_mut();
-        let entity = world.import_entity(copy, passed, &mut self.names)?;
-        world.commit_entity(entity, &HeldMail::default())
     }
 
     /// Plays some frames, and returns what can be seen after each.

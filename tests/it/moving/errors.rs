@@ -175,11 +175,6 @@ fn data_that_contradicts_itself_is_refused() {
         to: stranger,
     };
     assert_eq!(error, MoveError::Load(unknown));
-    let error = changed(&format!("OwnedBy(({hero}))"), &format!("OwnedBy(({bits}))"));
-    assert!(
-        matches!(error, MoveError::Load(LoadError::UnknownEntity { .. })),
-        "{error:?}"
-    );
     let error = changed("name:\"hit\"", "name:\"hat\"");
     assert_eq!(error, MoveError::Load(LoadError::NoCodec("hat".into())));
     assert!(error.to_string().contains("add_message_codec"), "{error}");

@@ -6,7 +6,7 @@ use bevy_app::App;
 use bevy_due::{
     OnClock, Timer,
     message::MessageWorldExt,
-    moving::{HeldMail, MoveError, MoveWorldExt, MovedEntity},
+    moving::{HeldMail, MoveWorldExt, MovedEntity},
     prelude::*,
     rollback::RollbackWorldExt,
     save::{LoadError, SaveError, SaveWorldExt, SavedTimers, Unsavable},
@@ -340,7 +340,7 @@ fn components_move_with_their_entities() {
 }
 
 #[test]
-fn a_component_that_refers_to_what_stays_needs_a_map_to_move() {
+fn a_component_that_refers_to_what_stays_refers_to_nothing_without_a_map() {
     let (mut forest, mut town) = (game(), game());
     let enemy = forest.world_mut().spawn(Health(5)).id();
     let hero = forest.world_mut().spawn((Health(10), Target(enemy))).id();
@@ -350,17 +350,10 @@ fn a_component_that_refers_to_what_stays_needs_a_map_to_move() {
         let world = town.world_mut();
         world.import_entity(&moved, Duration::ZERO, &mut entities)
     };
-    let unknown = LoadError::UnknownEntity {
-        entity: hero,
-        component: "target".into(),
-        to: enemy,
-    };
-    assert_eq!(
-        import(EntityHashMap::default()),
-        Err(MoveError::Load(unknown))
-    );
-    let here = import(EntityHashMap::from_iter([(enemy, there)])).unwrap();
-    assert_eq!(target(&town, here), Some(there));
+    let mapped = import(EntityHashMap::from_iter([(enemy, there)])).unwrap();
+    let alone = import(EntityHashMap::default()).unwrap();
+    assert_eq!(target(&town, mapped), Some(there));
+    assert_eq!(target(&town, alone), Some(Entity::PLACEHOLDER));
 }
 
 #[test]

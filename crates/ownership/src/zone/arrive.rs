@@ -22,28 +22,25 @@ use crate::{
 /// The longest time on the way that clocks make up for.
 const LONGEST_WAY: Duration = Duration::from_secs(60);
 
-/// Loads a stored entity into a world, where it is in transit.
+/// Loads stored entities into a world, where they are in transit. Each has been away for some time.
 pub(super) fn bring_in(
     world: &mut World,
     declared: &[Declared],
-    body: &Body,
-    passed: TimePassed,
-    known: &mut EntityHashMap<Entity>,
-) -> Result<Entity> {
+    bodies: &[(&Body, TimePassed)],
+) -> Vec<Result<Entity>> {
+    let moved = bodies.iter().map(|&(body, passed)| (&body.moved, passed));
+    let moved: Vec<_> = moved.collect();
     let mut entities = EntityHashMap::default();
-    // A map with all entities of the world costs time for each of them.
-    let (entity, entities) = match world.import_entity(&body.moved, passed, &mut entities) {
-        Ok(entity) => {
-            known.extend(entities.iter());
-            (entity, &entities)
+    let imported = world.import_entities(&moved, &mut entities);
+    let brought = bodies.iter().zip(imported).map(|((body, _), imported)| {
+        let entity = imported?;
+        if let Err(error) = components::load(world, declared, &body.components, &entities) {
+            world.forget_entity(entity)?;
+            return Err(error);
         }
-        Err(_) => (world.import_entity(&body.moved, passed, known)?, &*known),
-    };
-    if let Err(error) = components::load(world, declared, &body.components, entities) {
-        world.forget_entity(entity)?;
-        return Err(error);
-    }
-    Ok(entity)
+        Ok(entity)
+    });
+    brought.collect()
 }
 
 /// Reports what nobody can handle here.
@@ -75,13 +72,8 @@ impl ZoneState {
             }
         }
         let passed = moved.waited.min(LONGEST_WAY).into();
-        match bring_in(
-            world,
-            &self.declared,
-            &body,
-            passed,
-            &mut EntityHashMap::default(),
-        ) {
+        let brought = bring_in(world, &self.declared, &[(&body, passed)]).pop();
+        match brought.unwrap_or(Err("the entity is empty".into())) {
             Ok(entity) => self.settle(world, (from, moved), entity, outbox),
             // It has come back to the zone that can't load it any more.
             Err(error) if moved.refused.is_some() => {

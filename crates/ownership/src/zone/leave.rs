@@ -157,8 +157,6 @@ impl ZoneState {
 
     /// Returns the stored form of an entity that leaves.
     fn stored(&self, world: &World, key: StableKey, moved: MovedEntity) -> Result<Vec<u8>> {
-        // Nobody could load it: neither the other zone, nor this one if it comes back.
-        moved.check_alone()?;
         let components = components::save(world, &self.declared, moved.entities())?;
         let outbox = self.owned.get(&key).map(|owned| owned.outbox.clone());
         let stored = encode(&Stored {

@@ -28,7 +28,7 @@ use crate::{
     readings::Readings,
     routes::Routes,
     shard::Shard,
-    stored::{Body, Stored},
+    stored::Stored,
     streams::Streams,
     waiting::Waiting,
     wire::ZONE_PACKET,
@@ -41,15 +41,6 @@ pub(super) struct Arrivals {
     pub(super) packets: Vec<Packet>,
     /// Whether another process has come up.
     pub(super) is_peer_up: bool,
-}
-
-/// An entity as the journal has it, which is not in the world yet.
-struct ToBring {
-    key: StableKey,
-    epoch: u64,
-    body: Body,
-    outbox: Outbox,
-    readings: Readings,
 }
 
 /// Opens a zone in a world.
@@ -173,8 +164,7 @@ impl ZoneState {
         Ok(())
     }
 
-    /// Brings back the entities of the journal. One may need a clock or an owner that comes later, so those
-    /// that fail are tried again while others succeed.
+    /// Brings back the entities of the journal, all at once, so that they find each other.
     fn bring_back(&mut self, world: &mut World, recovered: Recovered) -> Result {
         let mut to_bring = Vec::new();
         for (key, (epoch, stored)) in recovered.entities {
@@ -183,60 +173,38 @@ impl ZoneState {
                 outbox,
                 readings,
             } = decode(&stored)?;
-            match body {
-                Some(body) => to_bring.push(ToBring {
-                    key,
-                    epoch,
-                    body,
-                    outbox,
-                    readings,
-                }),
-                None => {
-                    let gone = Owned::stored(epoch, State::Gone, outbox);
-                    self.owned.insert(key, gone);
+            let state = match body {
+                Some(body) => State::Parked(Box::new((body, readings))),
+                None => State::Gone,
+            };
+            to_bring.extend(matches!(state, State::Parked(_)).then_some(key));
+            self.owned.insert(key, Owned::stored(epoch, state, outbox));
+        }
+        let now = self.storage.readings(world);
+        let bodies = to_bring
+            .iter()
+            .filter_map(|key| match &self.owned.get(key)?.state {
+                State::Parked(parked) => Some((&parked.0, now.since(&parked.1))),
+                _ => None,
+            });
+        let bodies: Vec<_> = bodies.collect();
+        let brought = bring_in(world, &self.declared, &bodies);
+        for (key, brought) in to_bring.into_iter().zip(brought) {
+            match brought {
+                Ok(entity) => {
+                    let owned = self.owned.remove(&key);
+                    let (epoch, outbox) =
+                        owned.map_or((0, Outbox::default()), |it| (it.epoch, it.outbox));
+                    self.own(world, key, entity, epoch, outbox);
+                    self.note_stored(key);
+                }
+                Err(error) => {
+                    report(world, Parked { key, error });
+                    world.resource_mut::<Zone>().parked.insert(key);
                 }
             }
         }
-        let mut entities = EntityHashMap::default();
-        loop {
-            let before = to_bring.len();
-            let mut failed = Vec::new();
-            for it in to_bring {
-                failed.extend(self.bring_one_back(world, it, &mut entities));
-            }
-            if failed.is_empty() || failed.len() == before {
-                failed
-                    .into_iter()
-                    .for_each(|(it, error)| self.park(world, it, error));
-                return Ok(());
-            }
-            to_bring = failed.into_iter().map(|(it, _)| it).collect();
-        }
-    }
-
-    fn bring_one_back(
-        &mut self,
-        world: &mut World,
-        it: ToBring,
-        entities: &mut EntityHashMap<Entity>,
-    ) -> Option<(ToBring, BevyError)> {
-        let passed = self.storage.readings(world).since(&it.readings);
-        match bring_in(world, &self.declared, &it.body, passed, entities) {
-            Ok(entity) => {
-                self.own(world, it.key, entity, it.epoch, it.outbox);
-                self.note_stored(it.key);
-                None
-            }
-            Err(error) => Some((it, error)),
-        }
-    }
-
-    fn park(&mut self, world: &mut World, it: ToBring, error: BevyError) {
-        report(world, Parked { key: it.key, error });
-        world.resource_mut::<Zone>().parked.insert(it.key);
-        let state = State::Parked(Box::new((it.body, it.readings)));
-        let owned = Owned::stored(it.epoch, state, it.outbox);
-        self.owned.insert(it.key, owned);
+        Ok(())
     }
 
     /// Tells the game who is here, and lets them act. All of them exist by now.

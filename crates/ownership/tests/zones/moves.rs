@@ -209,21 +209,25 @@ fn an_entity_that_turns_out_to_be_no_data_where_it_arrives_is_not_lost() {
 }
 
 #[test]
-fn an_entity_that_needs_another_one_stays() {
+fn an_entity_moves_without_the_clock_and_the_pauses_of_others() {
     let mut cluster = Cluster::new(2);
     let clock = cluster.world(0).spawn(Clock::default()).id();
     let on_clock = OnClock(ClockId::Own(clock));
     cluster.spawn(0, HERO, (on_clock, Timer::after(60.0)));
-    let bank = cluster.spawn(0, BANK, ());
+    let bank = cluster.spawn(0, BANK, Timer::after(60.0));
     let boss = cluster.world(0).spawn_empty().id();
     cluster.world(0).spawn((OwnedBy(boss), Pauses(bank)));
     cluster.update();
     for key in [HERO, BANK] {
         cluster.send_to(key, 1);
     }
-    cluster.run_until("the failures", |cluster| {
-        cluster.world(0).resource::<Failures>().moves.len() == 2
-    });
-    assert_eq!(cluster.find(HERO), Some(0));
-    assert_eq!(cluster.find(BANK), Some(0));
+    for key in [HERO, BANK] {
+        cluster.run_until("the moves", |cluster| cluster.find(key) == Some(1));
+        let entity = cluster.entity(1, key);
+        let timer = cluster.world(1).with_timers(|timers| timers.get(entity));
+        let timer = timer.unwrap();
+        assert!(!timer.paused);
+        assert_eq!(timer.clock, ClockId::Virtual);
+    }
+    assert!(cluster.world(0).get_entity(boss).is_ok());
 }

@@ -4,15 +4,18 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, Clocks, Cooldown, DueWorldExt, Owned, OwnedBy, Timer,
+    Clock, ClockId, Clocks, Cooldown, DueWorldExt, OnClock, Owned, OwnedBy, PausedBy, Timer,
     message::{MessageCommandsExt, Packet},
+    timer::Pauses,
     worlds::StableKey,
 };
+use bevy_due_ownership::Zone;
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 
 use crate::cluster::{Cluster, FRAME, Failures, GOLD, Ledger};
 
 const HERO: StableKey = StableKey(7);
+const ORC: StableKey = StableKey(8);
 
 #[test]
 fn an_entity_comes_back_with_its_timers_and_components() {
@@ -56,6 +59,56 @@ fn an_entity_comes_back_with_its_timers_and_components() {
         cluster.update();
     }
     assert_eq!(cluster.ledger(HERO).fired, 6);
+}
+
+#[test]
+fn durable_entities_that_stun_each_other_come_back() {
+    let mut cluster = Cluster::new(1);
+    let [mage, orc] = [HERO, ORC].map(|key| cluster.spawn(0, key, Timer::after(60.0)));
+    let world = cluster.world(0);
+    world.spawn((OwnedBy(mage), Pauses(orc)));
+    world.spawn((OwnedBy(orc), Pauses(mage), Ledger::default()));
+    for _ in 0..20 {
+        cluster.update();
+    }
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    for key in [HERO, ORC] {
+        let entity = cluster.entity(0, key);
+        let world = cluster.world(0);
+        let timer = world.with_timers(|timers| timers.get(entity)).unwrap();
+        assert!(timer.paused);
+        assert_eq!(timer.remaining, Duration::from_secs(60));
+        assert_eq!(world.get::<PausedBy>(entity).unwrap().iter().count(), 1);
+    }
+    assert_eq!(cluster.world(0).resource::<Zone>().parked().count(), 0);
+    let mage = cluster.entity(0, HERO);
+    cluster.world(0).despawn(mage);
+    cluster.update();
+    let orc = cluster.entity(0, ORC);
+    assert!(
+        cluster.world(0).get::<PausedBy>(orc).is_none(),
+        "its owner is gone"
+    );
+}
+
+#[test]
+fn an_entity_comes_back_without_what_led_to_one_that_is_not_durable() {
+    let mut cluster = Cluster::new(1);
+    let camp = cluster.world(0).spawn(Clock::new()).id();
+    let on_clock = OnClock(ClockId::Own(camp));
+    let hero = cluster.spawn(0, HERO, (OwnedBy(camp), on_clock, Timer::after(60.0)));
+    cluster.world(0).spawn((OwnedBy(hero), Pauses(camp)));
+    cluster.update();
+    cluster.update();
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    let hero = cluster.entity(0, HERO);
+    let world = cluster.world(0);
+    assert!(!world.entity(hero).contains::<OwnedBy>());
+    assert!(!world.entity(hero).contains::<OnClock>());
+    let timer = world.with_timers(|timers| timers.get(hero)).unwrap();
+    assert_eq!(timer.clock, ClockId::Virtual);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The store decides which zone owns an entity.
 
 use bevy_due::worlds::StableKey;
-use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Place, Unreachable};
+use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Unreachable, ZoneId};
 
 use crate::store::NatsStore;
 
@@ -10,11 +10,11 @@ const VERSION: u8 = 1;
 
 /// The value of a key: the version, the number of the owner, its zone, and its journal.
 fn encode(owner: Owner) -> Vec<u8> {
-    let Owner { place, epoch } = owner;
+    let Owner { zone, epoch } = owner;
     let mut bytes = vec![VERSION];
     bytes.extend(epoch.to_le_bytes());
-    bytes.extend(place.zone.0.to_le_bytes());
-    bytes.extend(place.journal.0.to_le_bytes());
+    bytes.extend(zone.zone.0.to_le_bytes());
+    bytes.extend(zone.journal.0.to_le_bytes());
     bytes
 }
 
@@ -27,7 +27,7 @@ fn decode(key: StableKey, bytes: &[u8]) -> Result<Owner, Unreachable> {
         let (zone, rest) = rest.split_first_chunk()?;
         let journal = rest.try_into().ok()?;
         Some(Owner {
-            place: Place {
+            zone: ZoneId {
                 journal: JournalId(u128::from_le_bytes(journal)),
                 zone: StableKey(u64::from_le_bytes(*zone)),
             },

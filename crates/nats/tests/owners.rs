@@ -14,7 +14,7 @@ use bevy_due::{
 use bevy_due_link_testing::nats_server::NatsServer;
 use bevy_due_nats::{NatsStore, NatsStoreConfig};
 use bevy_due_ownership::{
-    Arrived, ChangeError, DurableEntityCommandsExt, JournalId, Owner, OwnerStore, Place, Shard,
+    Arrived, ChangeError, DurableEntityCommandsExt, JournalId, Owner, OwnerStore, Shard, ZoneId,
 };
 use bevy_ecs::prelude::*;
 
@@ -27,11 +27,11 @@ fn store(server: &NatsServer) -> NatsStore {
 }
 
 fn owner(zone: u64, epoch: u64) -> Owner {
-    let place = Place {
+    let zone = ZoneId {
         journal: JournalId(u128::from(zone) << 64),
         zone: StableKey(zone),
     };
-    Owner { place, epoch }
+    Owner { zone, epoch }
 }
 
 const HERO: StableKey = StableKey(7);
@@ -83,11 +83,11 @@ fn an_entity_moves_when_the_server_agrees() {
         groups.start("zones", 1, build).expect("it starts");
     }
     let mut judge = store(&server);
-    let place = Place {
+    let zone = ZoneId {
         journal: shard.journal_id(),
         zone: StableKey(2),
     };
-    let expected = Some(Owner { place, epoch: 2 });
+    let expected = Some(Owner { zone, epoch: 2 });
     for _ in 0..1000 {
         if *seen.lock().expect("no panic") == [2] {
             break;

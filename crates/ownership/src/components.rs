@@ -6,8 +6,12 @@ use std::sync::Arc;
 use bevy_app::prelude::*;
 use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
 use serde::{Serialize, de::DeserializeOwned};
+use thiserror::Error;
 
-use crate::{noted::Noted, stored::ComponentData};
+use crate::{
+    changes::{Noted, StoreFrame},
+    stored::ComponentData,
+};
 
 /// A component of the game that is stored.
 #[derive(Clone)]
@@ -40,7 +44,7 @@ impl Declared {
             },
             load_older: None,
             watch: |app| {
-                app.add_systems(Last, note_changes::<C>.before(crate::plugin::store))
+                app.add_systems(Last, note_changes::<C>.before(StoreFrame))
                     .add_observer(note_removal::<C>);
             },
         }
@@ -137,7 +141,7 @@ pub(crate) fn load(
     } in stored
     {
         let component = declared.iter().find(|it| it.name == name);
-        let component = component.ok_or_else(|| ComponentError::unknown(name))?;
+        let component = component.ok_or_else(|| ComponentError::Unknown(name.clone()))?;
         let Some(&entity) = entities.get(entity) else {
             continue;
         };
@@ -149,42 +153,18 @@ pub(crate) fn load(
 }
 
 /// Why a declared component can't be stored or loaded.
-#[derive(Debug)]
-struct ComponentError {
-    name: String,
-    error: Option<BevyError>,
+#[derive(Debug, Error)]
+enum ComponentError {
+    #[error("the component {0:?} can't be stored or loaded: {1}")]
+    Data(String, BevyError),
+    #[error(
+        "no component is declared as {0:?}: declare it with `ZonePlugin::component`, in all zones"
+    )]
+    Unknown(String),
 }
 
 impl ComponentError {
     fn new(name: &str, error: impl Into<BevyError>) -> Self {
-        Self {
-            name: name.into(),
-            error: Some(error.into()),
-        }
-    }
-
-    fn unknown(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            error: None,
-        }
+        Self::Data(name.into(), error.into())
     }
 }
-
-impl fmt::Display for ComponentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, error } = self;
-        match error {
-            Some(error) => write!(
-                f,
-                "the component {name:?} can't be stored or loaded: {error}"
-            ),
-            None => write!(
-                f,
-                "no component is declared as {name:?}: declare it with `ZonePlugin::component`, in all zones"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for ComponentError {}

@@ -1,32 +1,54 @@
 //! Why the file of a shard could not be opened or written.
 
-use core::fmt;
 use std::{io, path::PathBuf, sync::Arc, time::Instant};
 
-use crate::journal::JournalId;
+use thiserror::Error;
+
+use crate::ids::JournalId;
+
+/// What is left to do if a file is lost.
+const IF_LOST: &str = "What only this file had is lost. Other shards take back what was on its way to it with \
+                       `Shard::reclaim`";
 
 /// The reason why the file of a shard could not be created, opened or written.
 ///
 /// After any error but [`Full`](JournalError::Full) the shard writes nothing more: open it again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// There is no file to open.
+    #[error(
+        "there is no file {}: create a new shard with `Shard::create`. If there was one, bring it back. {IF_LOST}, and \
+         need the id that the log had at its last start",
+        file.display()
+    )]
     Missing {
         /// The file.
         file: PathBuf,
     },
     /// There is a file already where one was to be created.
+    #[error(
+        "there is a file {} already: open it with `Shard::open`, or choose another name", file.display()
+    )]
     Exists {
         /// The file.
         file: PathBuf,
     },
     /// Another process, or another shard of this process, has the file open.
+    #[error("{} is in use: stop the process that has it open, or choose another file", file.display())]
     InUse {
         /// The file.
         file: PathBuf,
     },
     /// The file is not as it was written: a part is missing or has changed.
+    #[error(
+        "{} is damaged: {reason}. Check the disk. {IF_LOST}{}",
+        file.display(),
+        match journal {
+            Some(id) => format!("({id})"),
+            None => ", and need the id that the log had at its last start".into(),
+        }
+    )]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -36,6 +58,10 @@ pub enum JournalError {
         reason: String,
     },
     /// A newer release has written the file.
+    #[error(
+        "{} has the format {version}, which this release does not know: start the release that wrote it",
+        file.display()
+    )]
     Newer {
         /// The file.
         file: PathBuf,
@@ -43,27 +69,40 @@ pub enum JournalError {
         version: String,
     },
     /// The disk has no space. Nothing is lost: the shard tries again.
+    #[error("no space for {}: {error}; free some space on its disk", file.display())]
     Full {
         /// The file.
         file: PathBuf,
         /// The error of the operating system.
+        #[source]
         error: Arc<io::Error>,
     },
     /// The operating system failed to read, write or sync a file.
+    #[error(
+        "could not {operation} {}: {error}; check the disk and the permissions, then open the shard again",
+        file.display()
+    )]
     Io {
         /// The file.
         file: PathBuf,
         /// The operation that failed.
         operation: &'static str,
         /// The error of the operating system.
+        #[source]
         error: Arc<io::Error>,
     },
     /// The disk has not answered for too long.
+    #[error(
+        "the disk has not answered for {} seconds: check it, then start the shard again. Nobody has seen what was not \
+         stored",
+        since.elapsed().as_secs()
+    )]
     Hangs {
         /// Since when it has not.
         since: Instant,
     },
     /// The shard was closed.
+    #[error("the shard was closed")]
     Closed,
 }
 
@@ -89,81 +128,5 @@ impl JournalError {
 
     pub(crate) fn is_full(&self) -> bool {
         matches!(self, Self::Full { .. })
-    }
-}
-
-/// What is left to do if a file is lost.
-const IF_LOST: &str = "What only this file had is lost. Other shards take back what was on its way to it with \
-                       `Shard::reclaim`";
-
-impl fmt::Display for JournalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { file } => write!(
-                f,
-                "there is no file {}: create a new shard with `Shard::create`. If there was one, bring it back. \
-                 {IF_LOST}, and need the id that the log had at its last start",
-                file.display()
-            ),
-            Self::Exists { file } => write!(
-                f,
-                "there is a file {} already: open it with `Shard::open`, or choose another name",
-                file.display()
-            ),
-            Self::InUse { file } => write!(
-                f,
-                "{} is in use: stop the process that has it open, or choose another file",
-                file.display()
-            ),
-            Self::Damaged {
-                file,
-                journal,
-                reason,
-            } => {
-                let file = file.display();
-                write!(f, "{file} is damaged: {reason}. Check the disk. {IF_LOST}")?;
-                match journal {
-                    Some(id) => write!(f, "({id})"),
-                    None => f.write_str(", and need the id that the log had at its last start"),
-                }
-            }
-            Self::Newer { file, version } => write!(
-                f,
-                "{} has the format {version}, which this release does not know: start the release that wrote it",
-                file.display(),
-            ),
-            Self::Full { file, error } => {
-                write!(
-                    f,
-                    "no space for {}: {error}; free some space on its disk",
-                    file.display()
-                )
-            }
-            Self::Io {
-                file,
-                operation,
-                error,
-            } => write!(
-                f,
-                "could not {operation} {}: {error}; check the disk and the permissions, then open the shard again",
-                file.display()
-            ),
-            Self::Closed => f.write_str("the shard was closed"),
-            Self::Hangs { since } => write!(
-                f,
-                "the disk has not answered for {} seconds: check it, then start the shard again. Nobody has seen \
-                 what was not stored",
-                since.elapsed().as_secs()
-            ),
-        }
-    }
-}
-
-impl core::error::Error for JournalError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Full { error, .. } | Self::Io { error, .. } => Some(&**error),
-            _ => None,
-        }
     }
 }

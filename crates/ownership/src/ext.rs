@@ -1,11 +1,10 @@
 //! What a durable entity can do.
 
-use core::fmt;
-
 use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::prelude::*;
+use thiserror::Error;
 
-use crate::noted::{Letter, Noted, Outgoing};
+use crate::changes::{Letter, Noted, Outgoing};
 
 /// Moves durable entities and sends their letters.
 pub trait DurableEntityCommandsExt {
@@ -87,23 +86,10 @@ fn durable(world: &World, entity: Entity) -> Result<StableKey, NotDurable> {
 }
 
 /// Why an entity is not durable.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 enum NotDurable {
+    #[error("the world is no zone: add the plugin that `Shard::zone` returns")]
     NoZone,
+    #[error("entity {0} is not durable: give it a `StableKey`")]
     NoKey(Entity),
 }
-
-impl fmt::Display for NotDurable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoZone => {
-                f.write_str("the world is no zone: add the plugin that `Shard::zone` returns")
-            }
-            Self::NoKey(entity) => {
-                write!(f, "entity {entity} is not durable: give it a `StableKey`")
-            }
-        }
-    }
-}
-
-impl core::error::Error for NotDurable {}

@@ -6,6 +6,8 @@ use bevy_due::{message::Packet, moving::HeldMail, worlds::StableKey};
 use bevy_ecs::error::BevyError;
 use serde::{Deserialize, Serialize};
 
+use crate::ids::{Life, Recipient};
+
 /// Something on its way to another zone, or to an entity that nobody knows yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Item {
@@ -14,7 +16,7 @@ pub(crate) enum Item {
     /// Letters from one entity to another, in order.
     Letters(Batch),
     /// `to` has the letters that `from` has sent, so the next ones can go.
-    Delivered { from: StableKey, to: StableKey },
+    Delivered { from: Life, to: StableKey },
     /// Nobody knows the recipient of these letters.
     Returned(Batch),
 }
@@ -22,7 +24,7 @@ pub(crate) enum Item {
 /// Letters from one entity to another, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Batch {
-    pub(crate) from: StableKey,
+    pub(crate) from: Life,
     pub(crate) to: StableKey,
     pub(crate) letters: Vec<Packet>,
 }
@@ -30,7 +32,7 @@ pub(crate) struct Batch {
 /// An entity that has left its zone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MovedOut {
-    pub(crate) key: StableKey,
+    pub(crate) life: Life,
     /// The number of the new owner.
     pub(crate) epoch: u64,
     /// The encoded [`Stored`](crate::stored::Stored).
@@ -65,11 +67,13 @@ impl MovedOut {
 
 impl Item {
     /// Returns the entity to which the item goes. An entity that moves goes to a zone.
-    pub(crate) fn recipient(&self) -> Option<StableKey> {
+    pub(crate) fn recipient(&self) -> Option<Recipient> {
         match self {
             Self::Entity(_) => None,
-            Self::Letters(batch) => Some(batch.to),
-            Self::Delivered { from, .. } | Self::Returned(Batch { from, .. }) => Some(*from),
+            Self::Letters(batch) => Some(Recipient::Key(batch.to)),
+            Self::Delivered { from, .. } | Self::Returned(Batch { from, .. }) => {
+                Some(Recipient::Life(*from))
+            }
         }
     }
 }

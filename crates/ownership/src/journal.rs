@@ -20,12 +20,14 @@ use redb::{
     WriteTransaction,
 };
 
-pub use record::{JournalId, Place};
 pub(crate) use record::{Record, Recovered};
 #[cfg(feature = "simulated-disk")]
 pub use simulated::SimulatedDisk;
 
-use crate::error::JournalError;
+use crate::{
+    error::JournalError,
+    ids::{JournalId, Life, ZoneId},
+};
 use file::JournalFile;
 
 /// The version of the tables.
@@ -37,8 +39,8 @@ const ID_PREFIX: &str = "bevy_due journal ";
 const META: TableDefinition<&str, &str> = TableDefinition::new("meta");
 /// The readings of the clocks, by zone.
 const READINGS: TableDefinition<u64, &[u8]> = TableDefinition::new("readings");
-/// The epoch and the stored form, by zone and key.
-const ENTITIES: TableDefinition<(u64, u64), (u64, &[u8])> = TableDefinition::new("entities");
+/// The epoch and the stored form, by zone, key and birth.
+const ENTITIES: TableDefinition<(u64, u64, u64), (u64, &[u8])> = TableDefinition::new("entities");
 /// By the sending zone, the zone that gets it, and the number.
 const ITEMS: TableDefinition<(u64, u64, u64), &[u8]> = TableDefinition::new("items");
 /// What was acknowledged and taken, by the zone, and the journal and the zone of the peer.
@@ -184,7 +186,7 @@ fn read_id(file: &JournalFile, database: &Database) -> Result<JournalId, Journal
 /// The tables that records change.
 struct Tables<'a> {
     readings: Table<'a, u64, &'static [u8]>,
-    entities: Table<'a, (u64, u64), (u64, &'static [u8])>,
+    entities: Table<'a, (u64, u64, u64), (u64, &'static [u8])>,
     items: Table<'a, (u64, u64, u64), &'static [u8]>,
     streams: Table<'a, (u64, u128, u64), (u64, u64)>,
     dead: Table<'a, u128, ()>,
@@ -207,17 +209,23 @@ impl<'a> Tables<'a> {
                 self.readings.insert(zone.0, &**body)?;
             }
             Record::Entity {
-                key,
-                epoch,
                 zone,
+                life: Life { key, birth },
+                epoch,
                 body,
             } => {
-                self.entities.insert((zone.0, key.0), (*epoch, &**body))?;
+                let entity = (zone.0, key.0, *birth);
+                self.entities.insert(entity, (*epoch, &**body))?;
             }
-            Record::Gone { zone, key, epoch } => {
-                let found = self.entities.get((zone.0, key.0))?;
+            Record::Gone {
+                zone,
+                life: Life { key, birth },
+                epoch,
+            } => {
+                let entity = (zone.0, key.0, *birth);
+                let found = self.entities.get(entity)?;
                 if found.is_some_and(|found| found.value().0 <= *epoch) {
-                    self.entities.remove((zone.0, key.0))?;
+                    self.entities.remove(entity)?;
                 }
             }
             Record::Item {
@@ -269,9 +277,10 @@ fn read(database: &Database) -> Result<Contents, redb::Error> {
     }
     for row in transaction.open_table(ENTITIES)?.iter()? {
         let (place, entity) = row?;
-        let ((of, key), (epoch, body)) = (place.value(), entity.value());
+        let ((of, key, birth), (epoch, body)) = (place.value(), entity.value());
+        let key = StableKey(key);
         let entities = &mut contents.zone(of).entities;
-        entities.insert(StableKey(key), (epoch, body.to_vec()));
+        entities.insert(Life { key, birth }, (epoch, body.to_vec()));
     }
     for row in transaction.open_table(ITEMS)?.iter()? {
         let (place, body) = row?;
@@ -282,7 +291,7 @@ fn read(database: &Database) -> Result<Contents, redb::Error> {
     for row in transaction.open_table(STREAMS)?.iter()? {
         let (place, progress) = row?;
         let (of, journal, peer) = place.value();
-        let peer = Place {
+        let peer = ZoneId {
             journal: JournalId(journal),
             zone: StableKey(peer),
         };

@@ -12,33 +12,36 @@
 //! `docs/across_processes.md` in the repository what you may rely on.
 //! `docs/thousand_shards.md` in the repository says what a cluster costs by its size, and where the design ends.
 
+mod changes;
 mod committer;
 mod components;
 mod error;
 mod events;
 mod ext;
+mod ids;
 mod item;
 mod journal;
-mod noted;
+mod last_letters;
 mod outbox;
 mod owners;
 mod plugin;
-mod readings;
+mod report;
 mod routes;
 mod shard;
 mod stored;
 mod streams;
-mod waiting;
+mod unrouted;
 mod wire;
 mod zone;
+mod zone_clock;
 
 pub use committer::Stall;
 pub use error::JournalError;
 pub use events::{Arrived, MailReturned, MoveFailed};
 pub use ext::{DurableCommandsExt, DurableEntityCommandsExt};
+pub use ids::{JournalId, ZoneId};
 #[cfg(feature = "simulated-disk")]
 pub use journal::SimulatedDisk;
-pub use journal::{JournalId, Place};
 pub use owners::{ChangeError, Owner, OwnerStore, Unreachable};
 pub use plugin::ZonePlugin;
 pub use shard::Shard;

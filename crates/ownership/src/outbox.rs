@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bevy_due::{message::Packet, worlds::StableKey};
 use serde::{Deserialize, Serialize};
 
-use crate::item::Batch;
+use crate::{ids::Life, item::Batch};
 
 /// The number of letters that can wait in an outbox.
 pub(crate) const MAX_LETTERS: usize = 1024;
@@ -17,7 +17,12 @@ pub(crate) const MAX_BYTES: usize = 768 << 10;
 /// At most one batch is on its way from one entity to another. The next one leaves when it has been delivered.
 /// So letters stay in order, however often both entities move, and no number needs to be remembered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Outbox(BTreeMap<StableKey, Pending>);
+pub(crate) struct Outbox {
+    recipients: BTreeMap<StableKey, Pending>,
+    /// The number of letters that wait, and of their bytes.
+    letters: usize,
+    bytes: usize,
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Pending {
@@ -28,44 +33,55 @@ struct Pending {
 
 impl Outbox {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.recipients.is_empty()
     }
 
     /// Adds a letter, or hands it back if too much waits.
     pub(crate) fn add(&mut self, to: StableKey, letter: Packet) -> Result<(), Packet> {
-        let waiting = || self.0.values().flat_map(|pending| &pending.waiting);
-        let bytes: usize = waiting().map(|letter| letter.payload().len()).sum();
-        if waiting().count() >= MAX_LETTERS || bytes + letter.payload().len() > MAX_BYTES {
+        let bytes = self.bytes.saturating_add(letter.payload().len());
+        if self.letters >= MAX_LETTERS || bytes > MAX_BYTES {
             return Err(letter);
         }
-        self.0.entry(to).or_default().waiting.push(letter);
+        self.letters += 1;
+        self.bytes = bytes;
+        self.recipients.entry(to).or_default().waiting.push(letter);
         Ok(())
     }
 
     /// Takes the letters to recipients to whom none are on their way.
-    pub(crate) fn take_ready(&mut self, from: StableKey) -> Vec<Batch> {
-        let ready = self.0.iter_mut();
+    pub(crate) fn take_ready(&mut self, from: Life) -> Vec<Batch> {
+        if self.letters == 0 {
+            return Vec::new();
+        }
+        let ready = self.recipients.iter_mut();
         let ready = ready.filter(|(_, pending)| !pending.is_on_the_way);
         let batches = ready.map(|(&to, pending)| {
             pending.is_on_the_way = true;
             let letters = core::mem::take(&mut pending.waiting);
             Batch { from, to, letters }
         });
-        batches.collect()
+        let batches: Vec<_> = batches.collect();
+        let letters = batches.iter().flat_map(|batch| &batch.letters);
+        for letter in letters {
+            self.letters = self.letters.saturating_sub(1);
+            self.bytes = self.bytes.saturating_sub(letter.payload().len());
+        }
+        batches
     }
 
     /// Returns the entities to which letters are on their way.
     pub(crate) fn on_the_way(&self) -> impl Iterator<Item = StableKey> {
-        let pending = self.0.iter().filter(|(_, pending)| pending.is_on_the_way);
+        let pending = self.recipients.iter();
+        let pending = pending.filter(|(_, pending)| pending.is_on_the_way);
         pending.map(|(&to, _)| to)
     }
 
     /// Notes that no letters to `to` are on their way any more.
     pub(crate) fn arrived(&mut self, to: StableKey) {
-        if let Some(pending) = self.0.get_mut(&to) {
+        if let Some(pending) = self.recipients.get_mut(&to) {
             pending.is_on_the_way = false;
             if pending.waiting.is_empty() {
-                self.0.remove(&to);
+                self.recipients.remove(&to);
             }
         }
     }
@@ -75,7 +91,10 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    const HERE: StableKey = StableKey(1);
+    const HERE: Life = Life {
+        key: StableKey(1),
+        birth: 1,
+    };
     const THERE: StableKey = StableKey(2);
 
     fn letter(id: u32) -> Packet {
@@ -101,6 +120,7 @@ mod tests {
         assert_eq!(outbox.take_ready(HERE), [batch(vec![letter(3)])]);
         outbox.arrived(THERE);
         assert!(outbox.is_empty());
+        assert_eq!(outbox, Outbox::default());
     }
 
     #[test]
@@ -110,6 +130,8 @@ mod tests {
             outbox.add(THERE, letter(1)).unwrap();
         }
         assert_eq!(outbox.add(THERE, letter(2)), Err(letter(2)));
+        outbox.take_ready(HERE);
+        assert_eq!(outbox.add(THERE, letter(2)), Ok(()));
         let large = Packet::new(3, vec![0; MAX_BYTES + 1]);
         assert!(Outbox::default().add(THERE, large).is_err());
     }

@@ -1,6 +1,6 @@
 //! Stores that decide which zone owns an entity.
 
-use core::{fmt, time::Duration};
+use core::time::Duration;
 use std::{io, sync::mpsc, thread};
 
 use bevy_due::{
@@ -9,11 +9,9 @@ use bevy_due::{
 };
 use bevy_ecs::world::World;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use crate::{
-    journal::Place,
-    zone::{ZoneState, report, with_zone},
-};
+use crate::{ids::ZoneId, report::report};
 
 /// A store outside of the shards that decides which zone owns an entity.
 ///
@@ -45,48 +43,30 @@ pub trait OwnerStore: Send + 'static {
 /// Who owns an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// The zone and its journal.
-    pub place: Place,
+    /// The zone.
+    pub zone: ZoneId,
     /// The number of the owner: one more with each owner.
     pub epoch: u64,
 }
 
 /// A store can't be reached, for this reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the store of owners can't be reached: {0}")]
 pub struct Unreachable(pub String);
 
 /// Why an owner was not changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ChangeError {
     /// The entity belongs to somebody else.
+    #[error("the entity {}", match .0 {
+        None => "has no owner".to_owned(),
+        Some(Owner { zone, epoch }) => format!("belongs to zone {} as its owner number {epoch}", zone.zone.0),
+    })]
     Lost(Option<Owner>),
     /// The store can't be reached. Perhaps it has made the change.
+    #[error(transparent)]
     Unreachable(Unreachable),
 }
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the store of owners can't be reached: {}", self.0)
-    }
-}
-
-impl core::error::Error for Unreachable {}
-
-impl fmt::Display for ChangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(None) => f.write_str("the entity has no owner"),
-            Self::Lost(Some(owner)) => write!(
-                f,
-                "the entity belongs to zone {} as its owner number {}",
-                owner.place.zone.0, owner.epoch
-            ),
-            Self::Unreachable(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for ChangeError {}
 
 /// How long a question waits before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -110,22 +90,19 @@ impl Referee {
         Ok(Self(ask))
     }
 
-    /// Asks until the store answers, and tells the zone. The first error is reported.
+    /// Asks until the store answers, and tells the world. The first error is reported.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         world: MessageSender,
         question: impl Fn(&mut dyn OwnerStore) -> Result<T, Unreachable> + Send + 'static,
-        answer: impl FnOnce(&mut ZoneState, &mut World, T) + Send + 'static,
+        answer: impl FnOnce(&mut World, T) + Send + 'static,
     ) {
         let question = move |store: &mut dyn OwnerStore| {
             let mut is_reported = false;
             while !world.is_closed() {
                 match question(store) {
                     Ok(found) => {
-                        tell(&world, move |world| {
-                            with_zone(world, |zone, world| answer(zone, world, found));
-                        });
-                        return;
+                        return tell(&world, move |world| answer(world, found));
                     }
                     Err(error) if !is_reported => {
                         is_reported = true;

@@ -6,8 +6,8 @@ use bevy_ecs::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    changes::{Noted, Outgoing, StoreFrame, note_birth, note_death},
     components::Declared,
-    noted::{Noted, Outgoing, note_birth, note_death},
     shard::Shard,
     zone::{ZoneState, open, with_zone},
 };
@@ -46,20 +46,27 @@ pub struct ZonePlugin {
     shard: Shard,
     key: StableKey,
     declared: Vec<Declared>,
-    allows_parked: bool,
+    allows_unloadable: bool,
+}
+
+impl Shard {
+    /// Returns the plugin that makes a world a zone of this shard. Add it after
+    /// [`DuePlugin`](bevy_due::DuePlugin).
+    ///
+    /// `key` is the key of the zone: other zones find it under this key, so no zone and no entity of the group
+    /// may have the same. The world must be a member of a group, and each zone can be open once.
+    #[must_use]
+    pub fn zone(&self, key: StableKey) -> ZonePlugin {
+        ZonePlugin {
+            shard: self.clone(),
+            key,
+            declared: Vec::new(),
+            allows_unloadable: false,
+        }
+    }
 }
 
 impl ZonePlugin {
-    pub(crate) fn new(shard: Shard, key: StableKey) -> Self {
-        let declared = Vec::new();
-        Self {
-            shard,
-            key,
-            declared,
-            allows_parked: false,
-        }
-    }
-
     /// Stores the component `C` of durable entities, and of entities that they own. All zones between which
     /// entities move must declare it under the same name.
     ///
@@ -81,7 +88,7 @@ impl ZonePlugin {
     /// [`component`](Self::component) are 0.
     ///
     /// The data is in the format of [postcard](https://docs.rs/postcard). A build that knows only an older version than
-    /// that of an entity can't load it: see [`allow_parked`](Self::allow_parked).
+    /// that of an entity can't load it: see [`allow_unloadable`](Self::allow_unloadable).
     ///
     /// ```
     /// use bevy_due::worlds::StableKey;
@@ -130,12 +137,12 @@ impl ZonePlugin {
     }
 
     /// Opens the zone also if this build can't load some of its entities. They stay in the file, with their letters,
-    /// until a build can load them: see [`Zone::parked`](crate::Zone::parked).
+    /// until a build can load them: see [`Zone::unloadable`](crate::Zone::unloadable).
     ///
     /// Without this call, the world ends, so that a game does not go on without them by mistake.
     #[must_use]
-    pub fn allow_parked(mut self) -> Self {
-        self.allows_parked = true;
+    pub fn allow_unloadable(mut self) -> Self {
+        self.allows_unloadable = true;
         self
     }
 }
@@ -153,7 +160,7 @@ impl Plugin for ZonePlugin {
             .add_observer(note_death)
             .add_systems(PreStartup, open_zone)
             .add_systems(PreUpdate, receive.after(DueSystems::Messages))
-            .add_systems(Last, store);
+            .add_systems(Last, store.in_set(StoreFrame));
         for declared in &self.declared {
             declared.watch(app);
         }
@@ -165,12 +172,12 @@ fn open_zone(world: &mut World) -> Result {
         shard,
         key,
         declared,
-        allows_parked,
+        allows_unloadable,
     })) = world.remove_resource()
     else {
         return Ok(());
     };
-    let opened = open(world, shard, key, declared, allows_parked);
+    let opened = open(world, shard, key, declared, allows_unloadable);
     end_if_failed(world, opened)
 }
 
@@ -179,7 +186,7 @@ fn receive(world: &mut World) -> Result {
     end_if_failed(world, received)
 }
 
-pub(crate) fn store(world: &mut World) -> Result {
+fn store(world: &mut World) -> Result {
     let stored = with_zone(world, ZoneState::store).unwrap_or(Ok(()));
     end_if_failed(world, stored)
 }

@@ -4,79 +4,85 @@ use core::time::Duration;
 use std::collections::HashMap;
 
 use bevy_due::worlds::StableKey;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Life, Recipient};
 
 /// How long a zone waits for an answer before it asks again.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 /// The number of entities that a zone remembers.
 const MAX_ROUTES: usize = 1 << 16;
 
+/// The zone in which an entity is, or to which it is on its way, and the number of its owner there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Location {
+    pub(crate) life: Life,
+    pub(crate) zone: StableKey,
+    pub(crate) epoch: u64,
+}
+
 /// Where a zone believes that entities are. It may be wrong: a zone that has given an entity away passes
 /// on what still comes for it, and one that knows nothing asks.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    known: HashMap<StableKey, Route>,
-    asked: HashMap<StableKey, Duration>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Route {
-    zone: StableKey,
-    epoch: u64,
+    known: HashMap<StableKey, Location>,
+    asked: HashMap<Recipient, Duration>,
 }
 
 impl Routes {
-    /// Returns the zone of an entity, if it is known.
-    pub(crate) fn zone_of(&self, key: StableKey) -> Option<StableKey> {
-        self.known.get(&key).map(|route| route.zone)
-    }
-
-    /// Returns where an entity is, as a zone tells it to others.
-    pub(crate) fn entry(&self, key: StableKey) -> Option<(StableKey, StableKey, u64)> {
-        let Route { zone, epoch } = *self.known.get(&key)?;
-        Some((key, zone, epoch))
+    /// Returns where a recipient is, if that is known.
+    pub(crate) fn locate(&self, to: Recipient) -> Option<Location> {
+        let known = self.known.get(&to.key()).copied();
+        known.filter(|known| to.is(known.life))
     }
 
     /// Notes where an entity is, unless a later owner is known.
-    pub(crate) fn learn(&mut self, key: StableKey, zone: StableKey, epoch: u64) {
-        self.asked.remove(&key);
-        if self.known.get(&key).is_some_and(|it| it.epoch >= epoch) {
+    pub(crate) fn learn(&mut self, location: Location) {
+        let life = location.life;
+        self.asked.remove(&Recipient::Key(life.key));
+        self.asked.remove(&Recipient::Life(life));
+        let known = self.known.get(&life.key);
+        if known.is_some_and(|it| it.life == life && it.epoch >= location.epoch) {
             return;
         }
         if self.known.len() >= MAX_ROUTES {
             self.known.clear();
         }
-        self.known.insert(key, Route { zone, epoch });
+        self.known.insert(life.key, location);
     }
 
     /// Forgets where an entity is, because it is here.
-    pub(crate) fn forget(&mut self, key: StableKey) {
-        self.known.remove(&key);
-        self.asked.remove(&key);
+    pub(crate) fn forget(&mut self, life: Life) {
+        self.known.remove(&life.key);
+        self.asked.remove(&Recipient::Key(life.key));
+        self.asked.remove(&Recipient::Life(life));
     }
 
     /// Forgets where an entity is, unless a later owner than this one is known.
-    pub(crate) fn forget_up_to(&mut self, key: StableKey, epoch: u64) {
-        if self.known.get(&key).is_some_and(|it| it.epoch <= epoch) {
-            self.known.remove(&key);
+    pub(crate) fn forget_up_to(&mut self, life: Life, epoch: u64) {
+        let known = self.known.get(&life.key);
+        if known.is_some_and(|it| it.life != life || it.epoch <= epoch) {
+            self.known.remove(&life.key);
         }
     }
 
     /// Forgets the entities of a zone, because its journal is lost.
     pub(crate) fn forget_zone(&mut self, zone: StableKey) {
-        self.known.retain(|_, route| route.zone != zone);
+        self.known.retain(|_, location| location.zone != zone);
     }
 
-    /// Returns which of these entities to ask for now.
+    /// Returns for which of these recipients to ask now.
     pub(crate) fn take_questions(
         &mut self,
-        keys: impl IntoIterator<Item = StableKey>,
+        recipients: impl IntoIterator<Item = Recipient>,
         now: Duration,
-    ) -> Vec<StableKey> {
+    ) -> Vec<Recipient> {
         let due = |asked: Duration| now.saturating_sub(asked) >= ASK_AGAIN;
         self.asked.retain(|_, asked| !due(*asked));
-        let mut new: Vec<_> = keys.into_iter().collect();
-        new.retain(|key| !self.asked.contains_key(key));
-        self.asked.extend(new.iter().map(|&key| (key, now)));
+        let mut new: Vec<_> = recipients.into_iter().collect();
+        new.retain(|recipient| !self.asked.contains_key(recipient));
+        self.asked
+            .extend(new.iter().map(|&recipient| (recipient, now)));
         new
     }
 }
@@ -85,14 +91,31 @@ impl Routes {
 mod tests {
     use super::*;
 
+    fn life(birth: u64) -> Life {
+        let key = StableKey(1);
+        Life { key, birth }
+    }
+
+    fn location(birth: u64, zone: u64, epoch: u64) -> Location {
+        Location {
+            life: life(birth),
+            zone: StableKey(zone),
+            epoch,
+        }
+    }
+
+    fn zone_of(routes: &Routes, to: Recipient) -> Option<u64> {
+        routes.locate(to).map(|location| location.zone.0)
+    }
+
     #[test]
     fn a_question_is_asked_again() {
         let mut routes = Routes::default();
-        let key = StableKey(1);
+        let recipient = Recipient::Key(StableKey(1));
         let mut asked = 0;
         for frame in 0..100 {
             let now = Duration::from_millis(10 * frame);
-            asked += routes.take_questions([key], now).len();
+            asked += routes.take_questions([recipient], now).len();
         }
         assert_eq!(asked, 4, "once in 250 of 1,000 milliseconds");
     }
@@ -100,13 +123,25 @@ mod tests {
     #[test]
     fn a_later_owner_wins() {
         let mut routes = Routes::default();
-        let (key, [first, second]) = (StableKey(1), [StableKey(2), StableKey(3)]);
-        routes.learn(key, second, 2);
-        routes.learn(key, first, 1);
-        assert_eq!(routes.zone_of(key), Some(second));
-        routes.forget_up_to(key, 1);
-        assert_eq!(routes.zone_of(key), Some(second));
-        routes.forget_up_to(key, 2);
-        assert_eq!(routes.zone_of(key), None);
+        let key = Recipient::Key(StableKey(1));
+        routes.learn(location(7, 3, 2));
+        routes.learn(location(7, 2, 1));
+        assert_eq!(zone_of(&routes, key), Some(3));
+        routes.forget_up_to(life(7), 1);
+        assert_eq!(zone_of(&routes, key), Some(3));
+        routes.forget_up_to(life(7), 2);
+        assert_eq!(zone_of(&routes, key), None);
+    }
+
+    #[test]
+    fn an_entity_with_the_same_key_is_another_one() {
+        let mut routes = Routes::default();
+        routes.learn(location(7, 3, 5));
+        routes.learn(location(8, 2, 1));
+        assert_eq!(zone_of(&routes, Recipient::Key(StableKey(1))), Some(2));
+        assert_eq!(zone_of(&routes, Recipient::Life(life(8))), Some(2));
+        assert_eq!(zone_of(&routes, Recipient::Life(life(7))), None);
+        routes.forget_up_to(life(7), 0);
+        assert_eq!(zone_of(&routes, Recipient::Key(StableKey(1))), None);
     }
 }

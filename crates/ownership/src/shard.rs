@@ -12,15 +12,16 @@ use std::{
 };
 
 use bevy_due::{message::MessageSender, worlds::StableKey};
+use thiserror::Error;
 
 #[cfg(feature = "simulated-disk")]
 use crate::journal::SimulatedDisk;
 use crate::{
     committer::{Committer, Stall, Submitter},
     error::JournalError,
-    journal::{Contents, Journal, JournalId, Recovered},
+    ids::JournalId,
+    journal::{Contents, Journal, Recovered},
     owners::{OwnerStore, Referee},
-    plugin::ZonePlugin,
 };
 
 /// A process with a file, in which the [zones](Shard::zone) of this process live.
@@ -155,7 +156,7 @@ impl Shard {
         let zones = self.zones();
         let recovered = zones.recovered.zones.values();
         let keys = recovered.clone().flat_map(|zone| zone.entities.keys());
-        let keys = keys.copied().collect();
+        let keys = keys.map(|life| life.key).collect();
         (keys, recovered.map(|zone| zone.items.len()).sum())
     }
 
@@ -172,16 +173,6 @@ impl Shard {
         let is_first = self.0.referee.set(Referee::start(store)?).is_ok();
         assert!(is_first, "a shard can have one store of owners");
         Ok(self)
-    }
-
-    /// Returns the plugin that makes a world a zone of this shard. Add it after
-    /// [`DuePlugin`](bevy_due::DuePlugin).
-    ///
-    /// `key` is the key of the zone: other zones find it under this key, so no zone and no entity of the group
-    /// may have the same. The world must be a member of a group, and each zone can be open once.
-    #[must_use]
-    pub fn zone(&self, key: StableKey) -> ZonePlugin {
-        ZonePlugin::new(self.clone(), key)
     }
 
     /// Returns the random number that the shard got when it was created.
@@ -275,18 +266,9 @@ impl fmt::Debug for Inner {
 }
 
 /// A zone is open already.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error(
+    "zone {} of this shard is open already, or its world has ended: a zone can be opened once in the life of a process",
+    .0.0
+)]
 pub(crate) struct ZoneInUse(StableKey);
-
-impl fmt::Display for ZoneInUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "zone {} of this shard is open already, or its world has ended: a zone can be opened once in the \
-             life of a process",
-            self.0.0
-        )
-    }
-}
-
-impl core::error::Error for ZoneInUse {}

@@ -4,7 +4,7 @@ use bevy_due::moving::MovedEntity;
 use bevy_ecs::entity::Entity;
 use serde::{Deserialize, Serialize};
 
-use crate::{outbox::Outbox, readings::Readings};
+use crate::{outbox::Outbox, zone_clock::Readings};
 
 /// An entity with everything that it owns, as the journal has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,17 +1,20 @@
 //! The numbered items between this zone and the others.
 
-use core::{fmt, hash::BuildHasher, time::Duration};
+use core::{hash::BuildHasher, time::Duration};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     hash::RandomState,
 };
 
 use bevy_due::worlds::StableKey;
 use bevy_ecs::error::BevyError;
+use thiserror::Error;
 
 use crate::{
+    ids::{JournalId, Recipient, ZoneId},
     item::{Item, MovedOut, encode},
-    journal::{JournalId, Place, Record},
+    journal::Record,
+    routes::Location,
     wire::{Items, Message},
 };
 
@@ -31,17 +34,19 @@ const WINDOW: usize = 256 << 10;
 /// copy of its journal learns of it before it uses a number again.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    pub(crate) me: Place,
+    pub(crate) me: ZoneId,
     /// A random number of this start of the zone.
     session: u64,
     streams: BTreeMap<StableKey, Stream>,
+    /// The entities among the items, and where they go.
+    leaving: HashMap<StableKey, Location>,
 }
 
 /// The items to another zone, and how far both have come.
 #[derive(Debug)]
 struct Stream {
     /// The other zone, from the first contact on.
-    peer: Option<Place>,
+    peer: Option<ZoneId>,
     /// The items behind `acked`.
     items: VecDeque<Item>,
     acked: u64,
@@ -73,8 +78,10 @@ struct Flight {
     /// When the peer has answered last.
     heard: Option<Duration>,
     is_asked: bool,
-    /// The session of the peer, if it waits for an answer.
-    must_tell: Option<u64>,
+    /// The session of the peer, if it has told.
+    peer_session: Option<u64>,
+    /// Whether the peer waits for an answer.
+    must_tell: bool,
 }
 
 impl Default for Stream {
@@ -92,7 +99,8 @@ impl Default for Stream {
                 retry: RETRY,
                 heard: None,
                 is_asked: false,
-                must_tell: None,
+                peer_session: None,
+                must_tell: false,
             },
         }
     }
@@ -116,25 +124,36 @@ pub(crate) struct GivenUp {
 }
 
 /// Why the numbers of a zone cannot be right.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub(crate) enum StreamError {
     /// The zone has another journal than before.
-    OtherJournal { known: Place, found: Place },
+    #[error(
+        "zone {} has the shard {} now, and had {}: start it with its old file, or, if that is lost, call \
+         `Shard::reclaim({})`",
+        found.zone.0, found.journal, known.journal, known.journal
+    )]
+    OtherJournal { known: ZoneId, found: ZoneId },
     /// The journal of this zone is older than what the other zone has.
-    Stale { peer: Place },
+    #[error(
+        "the file of this zone is older than what zone {} has from it: start the zone with its latest file. If that is \
+         lost, start it with a new one, and call `Shard::reclaim` in the other zones with the id of this one",
+        peer.zone.0
+    )]
+    Stale { peer: ZoneId },
 }
 
 impl Streams {
-    pub(crate) fn new(me: Place) -> Self {
+    pub(crate) fn new(me: ZoneId) -> Self {
         Self {
             me,
             session: RandomState::new().hash_one(()),
             streams: BTreeMap::new(),
+            leaving: HashMap::new(),
         }
     }
 
     /// Adds what the journal has of a stream.
-    pub(crate) fn restore(&mut self, peer: Place, acked: u64, taken: u64) {
+    pub(crate) fn restore(&mut self, peer: ZoneId, acked: u64, taken: u64) {
         let stream = self.streams.entry(peer.zone).or_default();
         stream.peer = Some(peer);
         (stream.acked, stream.taken) = (acked, taken);
@@ -145,15 +164,44 @@ impl Streams {
 
     /// Adds an item that the journal has. They come in order, after [`restore`](Self::restore).
     pub(crate) fn restore_item(&mut self, to: StableKey, item: Item) {
+        self.push(to, item);
         let stream = self.streams.entry(to).or_default();
-        stream.items.push_back(item);
         stream.stored.last = stream.last();
         stream.flight.most = stream.last();
     }
 
     /// Adds an item.
     pub(crate) fn push(&mut self, to: StableKey, item: Item) {
+        if let Item::Entity(moved) = &item {
+            let location = Location {
+                life: moved.life,
+                zone: to,
+                epoch: moved.epoch,
+            };
+            self.leaving.insert(moved.life.key, location);
+        }
         self.streams.entry(to).or_default().items.push_back(item);
+    }
+
+    /// Returns where an entity goes that is on its way from this zone.
+    pub(crate) fn leaving(&self, recipient: Recipient) -> Option<Location> {
+        let location = self.leaving.get(&recipient.key()).copied();
+        location.filter(|location| recipient.is(location.life))
+    }
+
+    /// Notes that items have arrived, or are lost.
+    fn end<'a>(
+        leaving: &mut HashMap<StableKey, Location>,
+        items: impl IntoIterator<Item = &'a Item>,
+    ) {
+        for item in items {
+            if let Item::Entity(MovedOut { life, epoch, .. }) = item
+                && let Some(location) = leaving.get(&life.key)
+                && (location.life, location.epoch) == (*life, *epoch)
+            {
+                leaving.remove(&life.key);
+            }
+        }
     }
 
     /// Returns the number of items that were not acknowledged.
@@ -176,15 +224,23 @@ impl Streams {
         let Items {
             from,
             session,
+            to_session,
             first,
             acked,
             items,
         } = items;
+        let knows_session = to_session == Some(self.session);
         let stream = self.known(from)?;
+        stream.flight.peer_session = Some(session);
         if acked > stream.taken {
-            return Err(StreamError::Stale { peer: from });
+            if knows_session {
+                return Err(StreamError::Stale { peer: from });
+            }
+            // Anybody could say that. The other zone is asked, and gets no answer before it has said it again.
+            stream.flight.is_asked = true;
+            return Ok(Vec::new());
         }
-        stream.flight.must_tell = Some(session);
+        stream.flight.must_tell = true;
         let Some(known) = (stream.taken + 1).checked_sub(first) else {
             return Ok(Vec::new());
         };
@@ -197,17 +253,16 @@ impl Streams {
     /// Notes that a zone has the items up to `number`, if it answers this session.
     pub(crate) fn acknowledge(
         &mut self,
-        from: Place,
+        from: ZoneId,
         (number, session): (u64, u64),
         now: Duration,
     ) -> Result<(), StreamError> {
-        let is_fresh = session == self.session;
+        if session != self.session {
+            return Ok(());
+        }
         let stream = self.known(from)?;
         if number > stream.flight.most {
             return Err(StreamError::Stale { peer: from });
-        }
-        if !is_fresh {
-            return Ok(());
         }
         let flight = &mut stream.flight;
         if flight.heard.replace(now).is_none() {
@@ -216,16 +271,17 @@ impl Streams {
         }
         let new = number.saturating_sub(stream.acked);
         if new > 0 {
-            stream.items.drain(..new as usize);
             stream.acked = number;
             flight.since = Some(now);
             flight.retry = RETRY;
+            let taken: Vec<_> = stream.items.drain(..new as usize).collect();
+            Self::end(&mut self.leaving, &taken);
         }
         Ok(())
     }
 
     /// Returns the stream of a zone, with the journal that it had before.
-    fn known(&mut self, from: Place) -> Result<&mut Stream, StreamError> {
+    fn known(&mut self, from: ZoneId) -> Result<&mut Stream, StreamError> {
         let stream = self.streams.entry(from.zone).or_default();
         let known = *stream.peer.get_or_insert(from);
         if known != from {
@@ -238,7 +294,7 @@ impl Streams {
     pub(crate) fn entities_to(
         &self,
         journal: JournalId,
-    ) -> impl Iterator<Item = (Place, &MovedOut)> {
+    ) -> impl Iterator<Item = (ZoneId, &MovedOut)> {
         let streams = self.streams.values();
         let streams = streams.filter_map(move |stream| {
             let peer = stream.peer.filter(|peer| peer.journal == journal)?;
@@ -266,8 +322,26 @@ impl Streams {
         }
     }
 
+    /// Returns the session of a zone, if it has told.
+    pub(crate) fn session_of(&self, zone: StableKey) -> Option<u64> {
+        self.streams.get(&zone)?.flight.peer_session
+    }
+
+    /// Returns `true` if a number is that of this start of the zone. Only zones with which it has spoken know it.
+    pub(crate) fn is_session(&self, number: Option<u64>) -> bool {
+        number == Some(self.session)
+    }
+
+    /// Asks all zones how far they are.
+    pub(crate) fn ask_all(&mut self) {
+        self.try_again();
+        for stream in self.streams.values_mut() {
+            stream.flight.is_asked = true;
+        }
+    }
+
     /// Returns the zone with a key, if it has answered ever.
-    pub(crate) fn place_of(&self, zone: StableKey) -> Option<Place> {
+    pub(crate) fn id_of(&self, zone: StableKey) -> Option<ZoneId> {
         self.streams.get(&zone)?.peer
     }
 
@@ -280,6 +354,7 @@ impl Streams {
             let stored = stream.acked + 1..=stream.stored.last;
             let ended = stored.map(|number| Record::Done { from, to, number });
             given_up.ended.extend(ended);
+            Self::end(&mut self.leaving, &stream.items);
             let items = stream.items.into_iter().map(|item| (to, item));
             given_up.items.extend(items);
             given_up.zones.push(to);
@@ -340,14 +415,15 @@ impl Streams {
         let from = self.me;
         let mut messages = Vec::new();
         for (&to, stream) in &mut self.streams {
-            if let Some(session) = stream.flight.must_tell.take() {
+            let must_tell = core::mem::take(&mut stream.flight.must_tell);
+            if let Some(session) = stream.flight.peer_session.filter(|_| must_tell) {
                 let number = stream.taken;
-                let have = Message::Have {
+                let ack = Message::Ack {
                     from,
                     number,
                     session,
                 };
-                messages.push((to, have));
+                messages.push((to, ack));
             }
             if let Some((first, mut items)) = stream.next_items(now) {
                 for item in &mut items {
@@ -358,6 +434,7 @@ impl Streams {
                 let items = Items {
                     from,
                     session: self.session,
+                    to_session: stream.flight.peer_session,
                     first,
                     acked: stream.acked,
                     items,
@@ -437,28 +514,6 @@ fn size(item: &Item) -> usize {
     };
     content + 32
 }
-
-impl fmt::Display for StreamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OtherJournal { known, found } => write!(
-                f,
-                "zone {} has the shard {} now, and had {}: start it with its old file, or, if that is lost, call \
-                 `Shard::reclaim({})`",
-                found.zone.0, found.journal, known.journal, known.journal
-            ),
-            Self::Stale { peer } => write!(
-                f,
-                "the file of this zone is older than what zone {} has from it: start the zone with its latest file. \
-                 If that is lost, start it with a new one, and call `Shard::reclaim` in the other zones with the id \
-                 of this one",
-                peer.zone.0
-            ),
-        }
-    }
-}
-
-impl core::error::Error for StreamError {}
 
 #[cfg(test)]
 mod tests;

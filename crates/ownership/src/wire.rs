@@ -5,8 +5,9 @@ use bevy_ecs::error::BevyError;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    ids::{JournalId, Recipient, ZoneId},
     item::{Item, decode, encode},
-    journal::{JournalId, Place},
+    routes::Location,
 };
 
 /// The id of the packets between zones.
@@ -18,29 +19,35 @@ pub(crate) enum Message {
     /// Items of the stream from a zone.
     Items(Items),
     /// A zone has taken the items of the recipient up to a number, and this is durable.
-    Have {
-        from: Place,
+    Ack {
+        from: ZoneId,
         number: u64,
         /// The session of the recipient.
         session: u64,
     },
-    /// A zone looks for these entities.
-    Who {
+    /// A zone looks for these recipients.
+    Locate {
         from: StableKey,
-        keys: Vec<StableKey>,
+        recipients: Vec<Recipient>,
     },
-    /// Where entities are, and the numbers of their owners.
-    At(Vec<(StableKey, StableKey, u64)>),
+    /// Where entities are.
+    Located(Vec<Location>),
     /// The journal will never be opened again.
-    Dead(JournalId),
+    Dead {
+        journal: JournalId,
+        /// The session of the recipient, if it has the journal and has spoken. Nobody else knows this number.
+        session: Option<u64>,
+    },
 }
 
 /// Items of the stream from a zone. Without items, it asks how far the recipient is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Items {
-    pub(crate) from: Place,
+    pub(crate) from: ZoneId,
     /// A random number of this start of the zone, for the answer.
     pub(crate) session: u64,
+    /// The session of the recipient, if it has told.
+    pub(crate) to_session: Option<u64>,
     /// The number of the first item here.
     pub(crate) first: u64,
     /// The number up to which the recipient has said that it has the stream.

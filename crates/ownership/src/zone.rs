@@ -1,12 +1,13 @@
 //! A zone: what it owns, and where everything else goes.
 
 mod arrive;
-mod judge;
+mod book;
 mod leave;
 mod notes;
 mod open;
+mod owner_checks;
+mod protocol;
 mod store;
-mod talk;
 
 use core::{fmt, time::Duration};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,29 +16,25 @@ use bevy_due::{
     message::{MessageComponent, MessageSender, MessageWorldExt, SendError},
     worlds::StableKey,
 };
-use bevy_ecs::{
-    entity::{EntityHashMap, EntityHashSet},
-    prelude::*,
-};
+use bevy_ecs::prelude::*;
 use bevy_time::{Real, Time};
 
 use crate::{
     components::Declared,
     events::{MailReturned, MoveFailed},
+    ids::{JournalId, Life, Recipient, ZoneId},
     item::{Batch, Item},
-    journal::{JournalId, Place, Record},
+    last_letters::LastLetters,
     outbox::Outbox,
-    owners::{Owner, Referee},
-    readings::Readings,
+    report::report,
     routes::Routes,
     shard::Shard,
-    stored::Body,
     streams::Streams,
-    waiting::Waiting,
+    unrouted::Unrouted,
     wire::Message,
 };
-pub(crate) use arrive::report;
-use leave::Departure;
+use book::{Book, Owned, State};
+use leave::Moves;
 pub(crate) use open::open;
 use store::Storage;
 
@@ -46,7 +43,7 @@ use store::Storage;
 pub struct Zone {
     key: StableKey,
     entities: BTreeMap<StableKey, Entity>,
-    parked: BTreeSet<StableKey>,
+    unloadable: BTreeSet<StableKey>,
     is_new: bool,
     on_the_way: usize,
 }
@@ -76,8 +73,8 @@ impl Zone {
     }
 
     /// Returns the entities that this build can't load. They stay in the file, and their letters wait.
-    pub fn parked(&self) -> impl Iterator<Item = StableKey> {
-        self.parked.iter().copied()
+    pub fn unloadable(&self) -> impl Iterator<Item = StableKey> {
+        self.unloadable.iter().copied()
     }
 
     /// Returns the number of entities, letters and receipts that have left this zone or are about to, and that
@@ -92,70 +89,48 @@ impl Zone {
 /// What a zone knows and does.
 #[derive(Resource)]
 pub(crate) struct ZoneState {
-    me: Place,
+    home: Home,
+    book: Book,
+    post: Post,
+    moves: Moves,
+    lost: Lost,
+    storage: Storage,
+}
+
+/// Where the zone is.
+struct Home {
+    me: ZoneId,
     endpoint: Entity,
     declared: Vec<Declared>,
-    owned: BTreeMap<StableKey, Owned>,
-    /// The durable entities of this world.
-    keys: EntityHashMap<StableKey>,
-    /// Entities with a key that can't be stored. They were reported.
-    refused: EntityHashSet,
-    /// What is to be stored in this frame.
-    dirty: BTreeSet<StableKey>,
-    /// Entities with mail, which are to be stored again when it is delivered.
-    with_mail: BTreeSet<StableKey>,
+    shard: Shard,
+    sender: MessageSender,
+    /// The number of the last birth.
+    births: u64,
+}
+
+/// What goes to other zones.
+struct Post {
     streams: Streams,
-    waiting: Waiting,
+    unrouted: Unrouted,
     routes: Routes,
-    departures: Vec<Departure>,
-    /// The entities for which the store of owners has yet to say whether they may leave.
-    asked: BTreeSet<StableKey>,
+    last_letters: LastLetters,
     /// What to tell other zones at the end of the frame: one, or all.
     to_tell: Vec<(Option<StableKey>, Message)>,
     /// What failed at the end of the last frame. Entities hear of it in the next one, which stores what they do then.
     failures: Vec<Failure>,
-    /// Records of what has ended in this frame.
-    ended: Vec<Record>,
+}
+
+/// The journals that nobody will open again.
+struct Lost {
     dead: BTreeSet<JournalId>,
     /// How many of the journals that the shard has given up this zone has given up.
     reclaims: usize,
-    storage: Storage,
-    /// Who decides on owners, if the journals do not, and where the answers go.
-    referee: Option<Referee>,
-    sender: MessageSender,
-    shard: Shard,
 }
 
 /// Something that a game asked for at the end of a frame, and that did not happen.
 enum Failure {
     Move(MoveFailed),
     Mail(MailReturned),
-}
-
-/// An entity that belongs to this zone.
-struct Owned {
-    epoch: u64,
-    state: State,
-    outbox: Outbox,
-    /// Whether the journal has it.
-    is_stored: bool,
-}
-
-enum State {
-    Here(Entity),
-    /// It has despawned, and its last letters are on their way.
-    Gone,
-    /// This build of the game can't load it.
-    Parked(Box<(Body, Readings)>),
-}
-
-impl Owned {
-    fn entity(&self) -> Option<Entity> {
-        match self.state {
-            State::Here(entity) => Some(entity),
-            State::Gone | State::Parked(_) => None,
-        }
-    }
 }
 
 /// Calls a function with the zone of a world, if it is open.
@@ -174,13 +149,16 @@ fn now(world: &World) -> Duration {
     time.map(Time::elapsed).unwrap_or_default()
 }
 
-impl ZoneState {
-    /// Returns this zone as an owner.
-    fn owner(&self, epoch: u64) -> Owner {
-        let place = self.me;
-        Owner { place, epoch }
+impl Home {
+    /// Returns a new entity with a key.
+    fn new_life(&mut self, key: StableKey) -> Life {
+        self.births = self.births.wrapping_add(1);
+        let birth = self.births;
+        Life { key, birth }
     }
+}
 
+impl ZoneState {
     /// Brings an item to its recipient: here, in another zone, or nowhere yet.
     fn route(&mut self, world: &mut World, item: Item) {
         let mut items = VecDeque::from([item]);
@@ -191,33 +169,40 @@ impl ZoneState {
             if self.is_reachable(to) {
                 match self.deliver(world, item) {
                     // The sender hears of it at the start of a frame, which stores what it does then.
-                    Some(returned @ Item::Returned(_)) => self.waiting.add(returned, now(world)),
+                    Some(returned @ Item::Returned(_)) => {
+                        self.post.unrouted.add(returned, now(world));
+                    }
                     answer => items.extend(answer),
                 }
-            } else if let Some(zone) = self.routes.zone_of(to) {
-                self.streams.push(zone, item);
+            } else if let Some(location) = self.post.routes.locate(to) {
+                self.post.streams.push(location.zone, item);
             } else {
-                self.waiting.add(item, now(world));
+                self.post.unrouted.add(item, now(world));
             }
         }
     }
 
-    /// Returns `true` if an item for an entity can be delivered here.
-    fn is_reachable(&self, key: StableKey) -> bool {
-        let owned = self.owned.get(&key);
-        owned.is_some_and(|owned| !matches!(owned.state, State::Parked(_)))
+    /// Returns `true` if an item for a recipient can be delivered here.
+    fn is_reachable(&self, to: Recipient) -> bool {
+        match to {
+            Recipient::Life(life) if self.post.last_letters.contains(life) => true,
+            to => {
+                let owned = self.owned(to);
+                owned.is_some_and(|owned| !matches!(owned.state, State::Unloadable(_)))
+            }
+        }
+    }
+
+    /// Returns a recipient that this zone owns.
+    fn owned(&self, to: Recipient) -> Option<&Owned> {
+        let owned = self.book.owned.get(&to.key())?;
+        to.is(owned.life(to.key())).then_some(owned)
     }
 
     /// Returns `true` if an entity is here, and has nothing that could take a letter. Its letters wait.
     fn is_deaf(&self, world: &World, key: StableKey) -> bool {
-        let entity = self.owned.get(&key).and_then(Owned::entity);
+        let entity = self.book.entity(key);
         entity.is_some_and(|entity| world.get::<MessageComponent>(entity).is_none())
-    }
-
-    /// Returns the record that ends the state of an entity here.
-    fn gone(&self, key: StableKey, epoch: u64) -> Record {
-        let zone = self.me.zone;
-        Record::Gone { zone, key, epoch }
     }
 
     /// Delivers an item here, and returns the answer.
@@ -230,7 +215,8 @@ impl ZoneState {
             }
             Item::Returned(Batch { from, to, letters }) => {
                 self.letters_arrived(from, to);
-                if let Some(entity) = self.owned.get(&from).and_then(Owned::entity) {
+                let owned = self.owned(Recipient::Life(from));
+                if let Some(entity) = owned.and_then(Owned::entity) {
                     for letter in letters {
                         notify(world, MailReturned { entity, to, letter });
                     }
@@ -244,15 +230,15 @@ impl ZoneState {
     fn deliver_letters(&mut self, world: &mut World, batch: Batch) -> Option<Item> {
         if self.is_deaf(world, batch.to) {
             report(world, Deaf(batch.to));
-            self.waiting.add(Item::Letters(batch), now(world));
+            self.post.unrouted.add(Item::Letters(batch), now(world));
             return None;
         }
         let Batch { from, to, letters } = batch;
-        let Some(entity) = self.owned.get(&to).and_then(Owned::entity) else {
+        let Some(entity) = self.book.entity(to) else {
             return Some(Item::Returned(Batch { from, to, letters }));
         };
-        self.dirty.insert(to);
-        self.with_mail.insert(to);
+        self.book.dirty.insert(to);
+        self.book.with_mail.insert(to);
         let mut letters = VecDeque::from(letters);
         while let Some(letter) = letters.pop_front() {
             if let Err(SendError::Full(letter) | SendError::Closed(letter)) =
@@ -261,61 +247,36 @@ impl ZoneState {
                 letters.push_front(letter);
                 let letters = letters.into();
                 let rest = Item::Letters(Batch { from, to, letters });
-                self.waiting.add(rest, now(world));
+                self.post.unrouted.add(rest, now(world));
                 return None;
             }
         }
         Some(Item::Delivered { from, to })
     }
 
-    fn letters_arrived(&mut self, from: StableKey, to: StableKey) {
-        if let Some(owned) = self.owned.get_mut(&from) {
-            owned.outbox.arrived(to);
-            self.dirty.insert(from);
+    fn letters_arrived(&mut self, from: Life, to: StableKey) {
+        match self.owned(Recipient::Life(from)).is_some() {
+            true => {
+                self.book
+                    .change_outbox(from.key, |outbox, _| outbox.arrived(to));
+            }
+            false => self.post.last_letters.arrived(from, to),
         }
     }
 
     /// Makes an entity of this world one that the zone owns.
-    fn own(
-        &mut self,
-        world: &mut World,
-        key: StableKey,
-        entity: Entity,
-        epoch: u64,
-        outbox: Outbox,
-    ) {
-        let owned = Owned {
-            epoch,
-            state: State::Here(entity),
-            outbox,
-            is_stored: false,
-        };
-        self.owned.insert(key, owned);
-        self.keys.insert(entity, key);
-        self.dirty.insert(key);
-        self.routes.forget(key);
+    fn own(&mut self, world: &mut World, life: Life, entity: Entity, epoch: u64, outbox: Outbox) {
+        let owned = Owned::new(life, epoch, State::Here(entity), outbox);
+        self.book.insert(life.key, owned);
+        self.post.routes.forget(life);
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
-            zone.entities.insert(key, entity);
-        }
-    }
-
-    /// Notes that a journal has an entity: its own, or that of the zone from which it comes. If the entity can't
-    /// be stored later, the world ends.
-    fn note_stored(&mut self, key: StableKey) {
-        if let Some(owned) = self.owned.get_mut(&key) {
-            owned.is_stored = true;
+            zone.entities.insert(life.key, entity);
         }
     }
 
     /// Notes that an entity is no longer in this world.
     fn disown(&mut self, world: &mut World, key: StableKey) -> Option<Owned> {
-        let owned = self.owned.remove(&key)?;
-        // It can have another key by now.
-        if let Some(entity) = owned.entity()
-            && self.keys.get(&entity) == Some(&key)
-        {
-            self.keys.remove(&entity);
-        }
+        let owned = self.book.remove(key)?;
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
             zone.entities.remove(&key);
         }

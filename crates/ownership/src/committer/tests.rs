@@ -12,6 +12,7 @@ use bevy_due::worlds::StableKey;
 use super::{Committer, Frame, Submitter};
 use crate::{
     JournalError, SimulatedDisk,
+    ids::Life,
     journal::{Contents, Journal, Record},
 };
 
@@ -26,9 +27,12 @@ fn frame(key: u64, effect: impl FnOnce() + Send + 'static) -> Frame {
 
 fn entity(key: u64) -> Record {
     Record::Entity {
-        key: StableKey(key),
-        epoch: 1,
         zone: ZONE,
+        life: Life {
+            key: StableKey(key),
+            birth: 1,
+        },
+        epoch: 1,
         body: vec![1; 300],
     }
 }
@@ -41,7 +45,7 @@ fn start(disk: &SimulatedDisk) -> Committer {
 fn keys(disk: SimulatedDisk) -> Vec<u64> {
     let Contents { mut zones, .. } = Journal::open_simulated(disk).unwrap().read().unwrap();
     let zone = zones.remove(&ZONE).unwrap_or_default();
-    zone.entities.into_keys().map(|key| key.0).collect()
+    zone.entities.into_keys().map(|life| life.key.0).collect()
 }
 
 fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {

@@ -6,13 +6,18 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 use bevy_due::worlds::StableKey;
 use proptest::prelude::*;
 
-use super::{Contents, Journal, JournalId, Place, Record, Recovered, SimulatedDisk};
+use super::{Contents, Journal, JournalId, Life, Record, Recovered, SimulatedDisk, ZoneId};
 use crate::JournalError;
 
 const ZONES: Range<u64> = 1..4;
 
-fn key() -> impl Strategy<Value = StableKey> {
-    (1..6u64).prop_map(StableKey)
+fn life() -> impl Strategy<Value = Life> {
+    (1..6u64, 1..3u64).prop_map(|(key, birth)| life_of(key, birth))
+}
+
+fn life_of(key: u64, birth: u64) -> Life {
+    let key = StableKey(key);
+    Life { key, birth }
 }
 
 fn zone() -> impl Strategy<Value = StableKey> {
@@ -25,16 +30,20 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
 
 fn record() -> impl Strategy<Value = Record> {
     let journal = || (1..4u128).prop_map(JournalId);
-    let peer = (journal(), zone()).prop_map(|(journal, zone)| Place { journal, zone });
+    let peer = (journal(), zone()).prop_map(|(journal, zone)| ZoneId { journal, zone });
     prop_oneof![
         (zone(), body()).prop_map(|(zone, body)| Record::World { zone, body }),
-        (key(), 0..4u64, zone(), body()).prop_map(|(key, epoch, zone, body)| Record::Entity {
-            key,
-            epoch,
+        (zone(), life(), 0..4u64, body()).prop_map(|(zone, life, epoch, body)| Record::Entity {
             zone,
+            life,
+            epoch,
             body
         }),
-        (zone(), key(), 0..4u64).prop_map(|(zone, key, epoch)| Record::Gone { zone, key, epoch }),
+        (zone(), life(), 0..4u64).prop_map(|(zone, life, epoch)| Record::Gone {
+            zone,
+            life,
+            epoch
+        }),
         (zone(), zone(), 1..9u64, body()).prop_map(|(from, to, number, body)| Record::Item {
             from,
             to,
@@ -57,22 +66,22 @@ fn apply(contents: &mut Contents, record: &Record) {
     match record {
         Record::World { zone: of, body } => contents.zone(of.0).readings = Some(body.clone()),
         Record::Entity {
-            key,
-            epoch,
             zone: of,
+            life,
+            epoch,
             body,
         } => {
             let entities = &mut contents.zone(of.0).entities;
-            entities.insert(*key, (*epoch, body.clone()));
+            entities.insert(*life, (*epoch, body.clone()));
         }
         Record::Gone {
             zone: of,
-            key,
+            life,
             epoch,
         } => contents
             .zone(of.0)
             .entities
-            .retain(|it, (known, _)| it != key || *known > *epoch),
+            .retain(|it, (known, _)| it != life || *known > *epoch),
         Record::Item {
             from,
             to,
@@ -204,9 +213,9 @@ impl TestFile {
         let mut journal = Journal::open(&file.0).unwrap();
         for key in 0..300 {
             let entity = Record::Entity {
-                key: StableKey(key),
-                epoch: 1,
                 zone: StableKey(1),
+                life: life_of(key, 1),
+                epoch: 1,
                 body: vec![7; 1000],
             };
             journal.append(&[entity]).unwrap();

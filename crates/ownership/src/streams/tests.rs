@@ -4,7 +4,10 @@ use bevy_due::message::Packet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{item::Batch, journal::JournalId};
+use crate::{
+    ids::{JournalId, Life},
+    item::Batch,
+};
 
 const HERE: StableKey = StableKey(1);
 const THERE: StableKey = StableKey(2);
@@ -18,8 +21,8 @@ struct End {
     durable: usize,
 }
 
-fn place(zone: StableKey) -> Place {
-    Place {
+fn place(zone: StableKey) -> ZoneId {
+    ZoneId {
         journal: JournalId(zone.0.into()),
         zone,
     }
@@ -27,7 +30,10 @@ fn place(zone: StableKey) -> Place {
 
 fn item(id: u32) -> Item {
     Item::Letters(Batch {
-        from: HERE,
+        from: Life {
+            key: HERE,
+            birth: 1,
+        },
         to: THERE,
         letters: vec![Packet::new(id, [])],
     })
@@ -93,7 +99,7 @@ impl End {
                 let new = self.streams.receive(items).unwrap();
                 self.taken.extend(new.iter().map(id));
             }
-            Message::Have {
+            Message::Ack {
                 from,
                 number,
                 session,
@@ -218,7 +224,7 @@ fn an_older_journal_is_noticed() {
     ends[0].streams.push(THERE, item(7));
     pass(&mut ends, 0);
     assert_eq!(ends[1].taken, [0]);
-    let Some(Message::Have {
+    let Some(Message::Ack {
         from,
         number,
         session,

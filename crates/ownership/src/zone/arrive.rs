@@ -1,20 +1,24 @@
 //! Entities that come into the zone.
 
-use core::{fmt, time::Duration};
+use core::time::Duration;
 
 use bevy_due::{
     moving::{HeldMail, MoveWorldExt, TimePassed},
     worlds::StableKey,
 };
-use bevy_ecs::utils::prelude::DebugName;
-use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use thiserror::Error;
 
-use super::{Owned, State, Zone, ZoneState, notify, open::Parked};
+use super::{Owned, State, Zone, ZoneState, notify, open::Unloadable};
 use crate::{
     components::{self, Declared},
     events::{Arrived, MoveFailed},
+    ids::Life,
     item::{Item, MovedOut, decode},
+    journal::Record,
     outbox::Outbox,
+    report::report,
+    routes::Location,
     stored::{Body, Stored},
     wire::Message,
 };
@@ -43,19 +47,10 @@ pub(super) fn bring_in(
     brought.collect()
 }
 
-/// Reports what nobody can handle here.
-pub(crate) fn report(world: &World, error: impl Into<BevyError>) {
-    let name = DebugName::type_name::<Zone>();
-    let error = error
-        .into()
-        .with_severity(bevy_ecs::error::Severity::Warning);
-    world.fallback_error_handler()(error, ErrorContext::Command { name });
-}
-
 impl ZoneState {
     /// Takes an entity that another zone has given to this one.
     pub(super) fn arrive(&mut self, world: &mut World, from: StableKey, moved: MovedOut) {
-        let key = moved.key;
+        let Life { key, birth } = moved.life;
         let Stored { body, outbox, .. } = match decode(&moved.stored) {
             Ok(stored) => stored,
             Err(error) => return self.give_back(world, from, moved, error.to_string()),
@@ -63,21 +58,21 @@ impl ZoneState {
         let Some(body) = body else {
             return self.give_back(world, from, moved, "it has despawned".into());
         };
-        if let Some(owned) = self.owned.get(&key) {
-            if owned.epoch < moved.epoch {
-                self.fence(world, key, moved.epoch);
+        if let Some(owned) = self.book.owned.get(&key) {
+            if owned.birth == birth && owned.epoch < moved.epoch {
+                self.fence(world, moved.life, moved.epoch);
             } else {
                 let reason = format!("another entity of that zone has the stable key {}", key.0);
                 return self.give_back(world, from, moved, reason);
             }
         }
         let passed = moved.waited.min(LONGEST_WAY).into();
-        let brought = bring_in(world, &self.declared, &[(&body, passed)]).pop();
+        let brought = bring_in(world, &self.home.declared, &[(&body, passed)]).pop();
         match brought.unwrap_or(Err("the entity is empty".into())) {
             Ok(entity) => self.settle(world, (from, moved), entity, outbox),
             // It has come back to the zone that can't load it any more.
             Err(error) if moved.refused.is_some() => {
-                self.park_arrival(world, moved, (body, outbox), error);
+                self.keep_unloadable(world, moved, (body, outbox), error);
             }
             Err(error) => self.give_back(world, from, moved, error.to_string()),
         }
@@ -86,32 +81,23 @@ impl ZoneState {
     fn settle(
         &mut self,
         world: &mut World,
-        (from, moved): (StableKey, MovedOut),
+        (zone, moved): (StableKey, MovedOut),
         entity: Entity,
         outbox: Outbox,
     ) {
-        let MovedOut {
-            key,
-            epoch,
-            late,
-            refused,
-            ..
-        } = moved;
-        self.own(world, key, entity, epoch, outbox);
-        self.note_stored(key);
-        if let Err(error) = self.welcome(world, key, entity, &late) {
+        let key = moved.life.key;
+        self.own(world, moved.life, entity, moved.epoch, outbox);
+        self.book.note_stored(key);
+        if let Err(error) = self.welcome(world, key, entity, &moved.late) {
             report(world, error);
         }
-        if let Some(reason) = refused {
-            let zone = from;
-            notify(
-                world,
-                MoveFailed {
-                    entity,
-                    zone,
-                    reason,
-                },
-            );
+        if let Some(reason) = moved.refused {
+            let failed = MoveFailed {
+                entity,
+                zone,
+                reason,
+            };
+            notify(world, failed);
         }
     }
 
@@ -125,7 +111,7 @@ impl ZoneState {
     ) -> Result {
         world.trigger(Arrived { entity, key });
         world.flush();
-        self.with_mail.insert(key);
+        self.book.with_mail.insert(key);
         if world.get_entity(entity).is_ok() {
             world.commit_entity(entity, late)?;
         }
@@ -133,31 +119,30 @@ impl ZoneState {
     }
 
     /// Gives an entity back to the zone that it came from.
-    fn give_back(&mut self, world: &World, to: StableKey, moved: MovedOut, reason: String) {
+    fn give_back(&mut self, world: &World, zone: StableKey, moved: MovedOut, reason: String) {
         let moved = moved.returned(reason, self.storage.readings(world).real());
-        self.routes.learn(moved.key, to, moved.epoch);
-        self.streams.push(to, Item::Entity(moved));
+        self.post.routes.learn(Location {
+            life: moved.life,
+            zone,
+            epoch: moved.epoch,
+        });
+        self.post.streams.push(zone, Item::Entity(moved));
     }
 
-    fn park_arrival(
+    fn keep_unloadable(
         &mut self,
         world: &mut World,
-        moved: MovedOut,
+        MovedOut { life, epoch, .. }: MovedOut,
         (body, outbox): (Body, Outbox),
         error: BevyError,
     ) {
-        let MovedOut { key, epoch, .. } = moved;
-        report(world, Parked { key, error });
-        world.resource_mut::<Zone>().parked.insert(key);
+        let key = life.key;
+        report(world, Unloadable { key, error });
+        world.resource_mut::<Zone>().unloadable.insert(key);
         let readings = self.storage.readings(world);
-        let owned = Owned {
-            epoch,
-            state: State::Parked(Box::new((body, readings))),
-            outbox,
-            is_stored: false,
-        };
-        self.owned.insert(key, owned);
-        self.dirty.insert(key);
+        let state = State::Unloadable(Box::new((body, readings)));
+        let owned = Owned::new(life, epoch, state, outbox);
+        self.book.insert(key, owned);
     }
 
     /// Takes back an entity from a zone whose journal is lost.
@@ -165,16 +150,18 @@ impl ZoneState {
         let now = self.storage.readings(world).real();
         moved.sent_at(now);
         let moved = moved.returned("the journal of the zone is lost".into(), now);
-        let MovedOut { key, epoch, .. } = moved;
-        self.routes.forget(key);
+        let (life, epoch) = (moved.life, moved.epoch);
+        self.post.routes.forget(life);
         self.arrive(world, zone, moved);
-        let here = self.me.zone;
-        self.to_tell
-            .push((None, Message::At(vec![(key, here, epoch)])));
+        let zone = self.home.me.zone;
+        let here = Location { life, zone, epoch };
+        let located = Message::Located(vec![here]);
+        self.post.to_tell.push((None, located));
     }
 
     /// Drops an entity of which another zone has a later owner, without any event.
-    pub(super) fn fence(&mut self, world: &mut World, key: StableKey, epoch: u64) {
+    pub(super) fn fence(&mut self, world: &mut World, life: Life, epoch: u64) {
+        let key = life.key;
         let Some(owned) = self.disown(world, key) else {
             return;
         };
@@ -185,31 +172,27 @@ impl ZoneState {
                 world.try_despawn(entity).ok();
             }
         }
-        self.ended.push(self.gone(key, owned.epoch));
-        self.dirty.remove(&key);
         let known = owned.epoch;
+        self.end_life(life, known);
         report(world, Fenced { key, known, epoch });
+    }
+
+    /// Ends the record of an entity that is no longer here.
+    pub(super) fn end_life(&mut self, life: Life, epoch: u64) {
+        let zone = self.home.me.zone;
+        self.book.dirty.remove(&life.key);
+        self.storage.ended.push(Record::Gone { zone, life, epoch });
     }
 }
 
 /// Another zone has a later owner of an entity.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error(
+    "the entity with the stable key {} was dropped here, because another zone is its owner number {epoch}, and this \
+     one is number {known}", key.0
+)]
 struct Fenced {
     key: StableKey,
     known: u64,
     epoch: u64,
 }
-
-impl fmt::Display for Fenced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, known, epoch } = self;
-        write!(
-            f,
-            "the entity with the stable key {} was dropped here, because another zone is its owner number {epoch}, \
-             and this one is number {known}",
-            key.0
-        )
-    }
-}
-
-impl core::error::Error for Fenced {}

@@ -1,23 +1,31 @@
 //! Entities that leave the zone.
 
-use core::{fmt, time::Duration};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_due::{
     moving::{HeldMail, MoveWorldExt, MovedEntity},
     worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
+use thiserror::Error;
 
 use super::{Failure, ZoneState, notify, now};
 use crate::{
     components,
     events::MoveFailed,
+    ids::Life,
     item::{Item, MovedOut, encode},
+    owners::Referee,
+    routes::Location,
     stored::{Body, Stored},
 };
 
 /// How long an entity waits for an answer of the zone to which it goes.
 const REACH_WITHIN: Duration = Duration::from_secs(2);
+
+/// The number of entities that leave in a frame. Each visits all mail that waits in the world.
+const LEAVE_AT_ONCE: usize = 256;
 
 /// The largest entity that can move, in bytes. It is one parcel, and links carry about 1 MiB.
 const MAX_MOVED_BYTES: usize = 768 << 10;
@@ -27,9 +35,18 @@ const NOT_DURABLE: &str =
 
 const STORE_SILENT: &str = "the store of owners has not answered for two seconds";
 
+/// The entities that are to leave.
+pub(super) struct Moves {
+    pub(super) departures: BTreeMap<Entity, Departure>,
+    /// The entities for which the store of owners has yet to say whether they may leave.
+    pub(super) asked: BTreeSet<StableKey>,
+    /// Who decides on owners, if the journals do not.
+    pub(super) referee: Option<Referee>,
+}
+
 /// An entity that is to leave.
+#[derive(Clone, Copy)]
 pub(super) struct Departure {
-    pub(super) entity: Entity,
     pub(super) zone: StableKey,
     since: Duration,
     pub(super) step: Step,
@@ -46,14 +63,23 @@ pub(super) enum Step {
     Decided,
 }
 
-impl Departure {
-    pub(super) fn decided(entity: Entity, zone: StableKey) -> Self {
+impl Moves {
+    pub(super) fn new(referee: Option<Referee>) -> Self {
         Self {
-            entity,
+            departures: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            referee,
+        }
+    }
+
+    /// Lets an entity leave, whatever it was asked before.
+    pub(super) fn decide(&mut self, entity: Entity, zone: StableKey) {
+        let departure = Departure {
             zone,
             since: Duration::ZERO,
             step: Step::Decided,
-        }
+        };
+        self.departures.insert(entity, departure);
     }
 }
 
@@ -61,34 +87,41 @@ impl ZoneState {
     /// Adds the moves of this frame. A later one replaces an earlier one.
     pub(super) fn note_departures(&mut self, world: &World, moves: Vec<(Entity, StableKey)>) {
         let since = now(world);
+        let departures = &mut self.moves.departures;
         for (entity, zone) in moves {
             // Who asks again for the same move does not wait longer.
-            let is_other = |it: &Departure| {
-                it.entity != entity || it.step != Step::Reaching || it.zone == zone
-            };
-            self.departures.retain(is_other);
-            let is_leaving = self.departures.iter().any(|it| it.entity == entity);
-            if zone != self.me.zone && !is_leaving {
-                self.departures.push(Departure {
-                    entity,
-                    zone,
-                    since,
-                    step: Step::Reaching,
-                });
+            let is_fixed = |it: &Departure| it.step != Step::Reaching || it.zone == zone;
+            if departures.get(&entity).is_some_and(is_fixed) {
+                continue;
+            }
+            departures.remove(&entity);
+            if zone != self.home.me.zone {
+                let step = Step::Reaching;
+                departures.insert(entity, Departure { zone, since, step });
             }
         }
     }
 
     /// Lets the entities leave whose zone answers.
     pub(super) fn let_leave(&mut self, world: &mut World) {
-        for departure in core::mem::take(&mut self.departures) {
-            let Departure { entity, zone, .. } = departure;
-            if let Some(&key) = self.keys.get(&entity) {
-                let waits = self.next_step(world, key, departure);
-                self.departures.extend(waits);
-            } else if world.get_entity(entity).is_ok() {
-                self.note_failed_move(entity, zone, NOT_DURABLE.into());
-            }
+        let mut left = 0;
+        for (entity, departure) in core::mem::take(&mut self.moves.departures) {
+            let waits = match self.book.keys.get(&entity) {
+                Some(_) if left == LEAVE_AT_ONCE => Some(departure),
+                Some(&key) => {
+                    let waits = self.next_step(world, key, (entity, departure));
+                    left += usize::from(waits.is_none());
+                    waits
+                }
+                None => {
+                    if world.get_entity(entity).is_ok() {
+                        self.note_failed_move(entity, departure.zone, NOT_DURABLE.into());
+                    }
+                    None
+                }
+            };
+            let waits = waits.map(|departure| (entity, departure));
+            self.moves.departures.extend(waits);
         }
     }
 
@@ -97,18 +130,13 @@ impl ZoneState {
         &mut self,
         world: &mut World,
         key: StableKey,
-        departure: Departure,
+        (entity, departure): (Entity, Departure),
     ) -> Option<Departure> {
-        let Departure {
-            entity,
-            zone,
-            since,
-            step,
-        } = departure;
+        let Departure { zone, since, step } = departure;
         let now = now(world);
         let has_time = now.saturating_sub(since) < REACH_WITHIN;
         // The question may be that of an earlier move, which has failed by now.
-        let is_asked = step == Step::Asked || self.asked.contains(&key);
+        let is_asked = step == Step::Asked || self.moves.asked.contains(&key);
         match step {
             Step::Decided => {}
             _ if is_asked && has_time => return Some(departure),
@@ -116,14 +144,14 @@ impl ZoneState {
                 self.note_failed_move(entity, zone, STORE_SILENT.into());
                 return None;
             }
-            _ if self.streams.is_near(zone, now) => {
+            _ if self.post.streams.is_near(zone, now) => {
                 if let Some(step) = self.ask_to_leave(key, zone) {
                     return Some(Departure { step, ..departure });
                 }
             }
             _ if has_time => return Some(departure),
             _ => {
-                self.streams.forget_stranger(zone);
+                self.post.streams.forget_stranger(zone);
                 self.note_failed_move(entity, zone, NoAnswer(zone).to_string());
                 return None;
             }
@@ -138,7 +166,7 @@ impl ZoneState {
     }
 
     fn note_failed_move(&mut self, entity: Entity, zone: StableKey, reason: String) {
-        self.failures.push(Failure::Move(MoveFailed {
+        self.post.failures.push(Failure::Move(MoveFailed {
             entity,
             zone,
             reason,
@@ -147,7 +175,7 @@ impl ZoneState {
 
     /// Tells entities what failed at the end of the last frame.
     pub(super) fn tell_failures(&mut self, world: &mut World) {
-        for failure in core::mem::take(&mut self.failures) {
+        for failure in core::mem::take(&mut self.post.failures) {
             match failure {
                 Failure::Move(failed) => notify(world, failed),
                 Failure::Mail(returned) => notify(world, returned),
@@ -157,8 +185,8 @@ impl ZoneState {
 
     /// Returns the stored form of an entity that leaves.
     fn stored(&self, world: &World, key: StableKey, moved: MovedEntity) -> Result<Vec<u8>> {
-        let components = components::save(world, &self.declared, moved.entities())?;
-        let outbox = self.owned.get(&key).map(|owned| owned.outbox.clone());
+        let components = components::save(world, &self.home.declared, moved.entities())?;
+        let outbox = self.book.owned.get(&key).map(|it| it.outbox().clone());
         let stored = encode(&Stored {
             body: Some(Body { moved, components }),
             outbox: outbox.unwrap_or_default(),
@@ -178,7 +206,9 @@ impl ZoneState {
         entity: Entity,
         zone: StableKey,
     ) -> Result {
-        let epoch = self.owned.get(&key).map_or(0, |owned| owned.epoch);
+        let owned = self.book.owned.get(&key);
+        let (birth, epoch) = owned.map_or((0, 0), |owned| (owned.birth, owned.epoch));
+        let life = Life { key, birth };
         let moved = world.export_entity(entity)?;
         let stored = match self.stored(world, key, moved) {
             Ok(stored) => stored,
@@ -189,44 +219,29 @@ impl ZoneState {
         };
         let late = world.forget_entity(entity)?;
         self.disown(world, key);
-        self.dirty.remove(&key);
-        self.ended.push(self.gone(key, epoch));
-        self.routes.learn(key, zone, epoch + 1);
+        self.end_life(life, epoch);
+        let epoch = epoch + 1;
+        self.post.routes.learn(Location { life, zone, epoch });
         let moved = MovedOut {
-            key,
-            epoch: epoch + 1,
+            life,
+            epoch,
             stored,
             late,
             left: self.storage.readings(world).real(),
             waited: Duration::ZERO,
             refused: None,
         };
-        self.streams.push(zone, Item::Entity(moved));
+        self.post.streams.push(zone, Item::Entity(moved));
         Ok(())
     }
 }
 
 /// An entity is too large to move.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("the entity has {0} bytes with its letters, more than {MAX_MOVED_BYTES}: let it own less")]
 struct TooLarge(usize);
 
-impl fmt::Display for TooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the entity has {} bytes with its letters, more than {MAX_MOVED_BYTES}: let it own less",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for TooLarge {}
-
 /// A zone does not answer.
+#[derive(Debug, Error)]
+#[error("zone {} has not answered for two seconds", .0.0)]
 struct NoAnswer(StableKey);
-
-impl fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "zone {} has not answered for two seconds", self.0.0)
-    }
-}

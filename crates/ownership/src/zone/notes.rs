@@ -1,16 +1,18 @@
 //! What the world has done since the last frame that was stored.
 
-use core::{fmt, iter, time::Duration};
+use core::{iter, time::Duration};
 
 use bevy_due::{OwnedBy, message::MessageWorldExt, rollback::RollbackWorldExt, worlds::StableKey};
 use bevy_ecs::prelude::*;
+use thiserror::Error;
 
-use super::{Failure, Owned, State, ZoneState, now, report};
+use super::{Failure, State, ZoneState, now};
 use crate::{
+    changes::{Letter, Noted},
     events::MailReturned,
     item::{Batch, Item},
-    noted::{Letter, Noted},
     outbox::Outbox,
+    report::report,
 };
 
 /// The number of owners above an entity that are looked at.
@@ -26,16 +28,18 @@ impl ZoneState {
             letters,
             moves,
         } = core::mem::take(&mut *world.resource_mut::<Noted>());
+        let now = now(world);
+        // Another entity may get the key of the sender.
+        let is_old = |letter: &Letter| self.book.keys.get(&letter.sender) == Some(&letter.from);
+        let (old, new): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_old);
+        old.into_iter().for_each(|it| self.note_letter(it, now));
         for entity in born {
-            self.refused.remove(&entity);
+            self.book.refused.remove(&entity);
             self.note_owner(world, entity);
         }
-        let now = now(world);
-        for letter in letters {
-            self.note_letter(letter, now);
-        }
+        new.into_iter().for_each(|it| self.note_letter(it, now));
         for (entity, key) in died {
-            self.refused.remove(&entity);
+            self.book.refused.remove(&entity);
             // A key that was inserted again has not gone.
             if world.get::<StableKey>(entity) != Some(&key) {
                 self.note_death(world, entity, key);
@@ -45,7 +49,7 @@ impl ZoneState {
         for entity in touched {
             self.note_owner(world, entity);
             let root = self.root_of(world, entity);
-            self.dirty.extend(root);
+            self.book.dirty.extend(root);
         }
     }
 
@@ -75,36 +79,40 @@ impl ZoneState {
             .into_iter()
             .filter_map(|it| self.root_of(world, it));
         let with_mail: Vec<_> = with_mail.collect();
-        self.dirty.extend(&with_mail);
-        self.with_mail.extend(with_mail);
+        self.book.dirty.extend(&with_mail);
+        self.book.with_mail.extend(with_mail);
         world.resource_mut::<Noted>().touched.extend(changed);
     }
 
     fn note_birth(&mut self, world: &mut World, entity: Entity, key: StableKey) {
-        let is_known = self.keys.get(&entity) == Some(&key);
-        if is_known || entity == self.endpoint || self.refused.contains(&entity) {
+        let is_known = self.book.keys.get(&entity) == Some(&key);
+        if is_known || entity == self.home.endpoint || self.book.refused.contains(&entity) {
             return;
         }
-        if let Some(State::Parked(_)) = self.owned.get(&key).map(|owned| &owned.state) {
-            report(world, KeyOfParked(key));
-            self.refused.insert(entity);
+        if let Some(State::Unloadable(_)) = self.book.owned.get(&key).map(|owned| &owned.state) {
+            report(world, KeyOfUnloadable(key));
+            self.book.refused.insert(entity);
             return;
         }
-        let before = self.disown(world, key);
-        let (epoch, outbox) = before.map_or((0, Outbox::default()), |it| (it.epoch, it.outbox));
-        self.own(world, key, entity, epoch + 1, outbox);
-        self.claim(key, epoch + 1, None);
+        // The key has come from another entity of this world, which gets a letter no more.
+        if let Some(before) = self.book.entity(key) {
+            self.note_death(world, before, key);
+        }
+        let life = self.home.new_life(key);
+        self.own(world, life, entity, 1, Outbox::default());
+        self.claim(key, 1, None);
     }
 
     fn note_death(&mut self, world: &mut World, entity: Entity, key: StableKey) {
-        let is_here = |owned: &Owned| owned.entity() == Some(entity);
-        if !self.owned.get(&key).is_some_and(is_here) {
+        if self.book.entity(key) != Some(entity) {
             return;
         }
         if let Some(owned) = self.disown(world, key) {
-            let state = State::Gone;
-            self.owned.insert(key, Owned { state, ..owned });
-            self.dirty.insert(key);
+            let life = owned.life(key);
+            self.end_life(life, owned.epoch);
+            if !owned.outbox().is_empty() {
+                self.post.last_letters.add(life, owned.outbox().clone());
+            }
         }
     }
 
@@ -115,26 +123,29 @@ impl ZoneState {
             to,
             packet,
         } = letter;
-        let Some(owned) = self.owned.get_mut(&from) else {
+        if !self.book.owned.contains_key(&from) {
             // What the sender does is not stored either.
-            self.failures.push(Failure::Mail(MailReturned {
+            self.post.failures.push(Failure::Mail(MailReturned {
                 entity: sender,
                 to,
                 letter: packet,
             }));
             return;
-        };
-        self.dirty.insert(from);
-        if let Err(packet) = owned.outbox.add(to, packet) {
+        }
+        let refused = self.book.change_outbox(from, |outbox, from| {
+            let packet = outbox.add(to, packet).err()?;
             let letters = vec![packet];
-            let returned = Item::Returned(Batch { from, to, letters });
-            self.waiting.add(returned, now);
+            Some(Item::Returned(Batch { from, to, letters }))
+        });
+        if let Some(returned) = refused.flatten() {
+            self.post.unrouted.add(returned, now);
         }
     }
 
     /// Returns the durable entity to which an entity belongs: the last one on the way up.
     pub(super) fn root_of(&self, world: &World, entity: Entity) -> Option<StableKey> {
-        let keys = owners(world, entity).filter_map(|entity| self.keys.get(&entity).copied());
+        let keys = owners(world, entity);
+        let keys = keys.filter_map(|entity| self.book.keys.get(&entity).copied());
         keys.last()
     }
 }
@@ -146,17 +157,8 @@ fn owners(world: &World, entity: Entity) -> impl Iterator<Item = Entity> {
 }
 
 /// An entity in the journal has the key of a new one.
-#[derive(Debug)]
-struct KeyOfParked(StableKey);
-
-impl fmt::Display for KeyOfParked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a new entity has the stable key {} of one in the journal that this world can't load: it is not stored",
-            self.0.0
-        )
-    }
-}
-
-impl core::error::Error for KeyOfParked {}
+#[derive(Debug, Error)]
+#[error(
+    "a new entity has the stable key {} of one in the journal that this world can't load: it is not stored", .0.0
+)]
+struct KeyOfUnloadable(StableKey);

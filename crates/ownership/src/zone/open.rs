@@ -1,7 +1,10 @@
 //! Opening a zone: what the journal has comes back.
 
-use core::fmt;
-use std::collections::{BTreeMap, BTreeSet};
+use core::hash::BuildHasher;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::RandomState,
+};
 
 use bevy_due::{
     message::{MessageComponent, MessageWorldExt, Packet, RefusalReason},
@@ -11,27 +14,27 @@ use bevy_due::{
         link::{Effect, Liveness, PeerChanged},
     },
 };
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::prelude::*;
+use thiserror::Error;
 
 use super::{
-    Owned, State, Zone, ZoneState,
-    arrive::{bring_in, report},
-    now,
-    store::Storage,
+    Book, Home, LastLetters, Lost, Moves, Owned, Post, State, Zone, ZoneState, arrive::bring_in,
+    now, store::Storage,
 };
 use crate::{
+    changes::Outgoing,
     components::Declared,
+    ids::ZoneId,
     item::{Item, decode},
-    journal::{Place, Recovered},
-    noted::Outgoing,
-    outbox::Outbox,
-    readings::Readings,
-    routes::Routes,
+    journal::Recovered,
+    report::report,
+    routes::{Location, Routes},
     shard::Shard,
     stored::Stored,
     streams::Streams,
-    waiting::Waiting,
+    unrouted::Unrouted,
     wire::ZONE_PACKET,
+    zone_clock::Readings,
 };
 
 /// What has come for the zone.
@@ -49,7 +52,7 @@ pub(crate) fn open(
     shard: Shard,
     key: StableKey,
     declared: Vec<Declared>,
-    allows_parked: bool,
+    allows_unloadable: bool,
 ) -> Result {
     let sender = world.message_sender();
     let link = world.get_resource::<WorldLink>().ok_or(NoGroup(key))?;
@@ -62,46 +65,49 @@ pub(crate) fn open(
     let endpoint = world.spawn((key, endpoint(), Arrivals::default())).id();
 
     let before = decode_readings(&recovered)?.after_a_stop();
-    let me = Place {
+    let me = ZoneId {
         journal: shard.journal_id(),
         zone: key,
     };
+    let moves = Moves::new(shard.referee());
+    let storage = Storage::new(&shard, sender.clone(), Readings::of(world, 0), before);
     let mut zone = ZoneState {
-        me,
-        endpoint,
-        declared,
-        owned: BTreeMap::new(),
-        keys: EntityHashMap::default(),
-        refused: Default::default(),
-        dirty: Default::default(),
-        with_mail: Default::default(),
-        streams: Streams::new(me),
-        waiting: Waiting::default(),
-        routes: Routes::default(),
-        departures: Vec::new(),
-        asked: BTreeSet::new(),
-        to_tell: Vec::new(),
-        failures: Vec::new(),
-        ended: Vec::new(),
-        dead: dead.into_iter().collect(),
-        reclaims: 0,
-        storage: Storage::new(&shard, sender.clone(), Readings::of(world, 0), before),
-        referee: shard.referee(),
-        sender,
-        shard,
+        home: Home {
+            me,
+            endpoint,
+            declared,
+            shard,
+            sender,
+            births: RandomState::new().hash_one(()),
+        },
+        book: Book::default(),
+        post: Post {
+            streams: Streams::new(me),
+            unrouted: Unrouted::default(),
+            routes: Routes::default(),
+            last_letters: LastLetters::default(),
+            to_tell: Vec::new(),
+            failures: Vec::new(),
+        },
+        moves,
+        lost: Lost {
+            dead: dead.into_iter().collect(),
+            reclaims: 0,
+        },
+        storage,
     };
     world.insert_resource(Zone {
         key,
         entities: BTreeMap::new(),
-        parked: BTreeSet::new(),
+        unloadable: BTreeSet::new(),
         is_new: recovered == Recovered::default(),
         on_the_way: 0,
     });
     zone.restore_streams(world, &recovered)?;
     zone.bring_back(world, recovered)?;
-    let parked = world.resource::<Zone>().parked.len();
-    if parked > 0 && !allows_parked {
-        return Err(BevyError::error(CannotLoad(parked)));
+    let unloadable = world.resource::<Zone>().unloadable.len();
+    if unloadable > 0 && !allows_unloadable {
+        return Err(BevyError::error(CannotLoad(unloadable)));
     }
     zone.finish_opening(world);
     zone.check_owners();
@@ -144,22 +150,26 @@ fn decode_readings(recovered: &Recovered) -> Result<Readings> {
 impl ZoneState {
     fn restore_streams(&mut self, world: &World, recovered: &Recovered) -> Result {
         // A zone can have had a journal that is dead by now. The one that it has now counts.
-        let is_dead = |peer: &Place| self.dead.contains(&peer.journal);
+        let is_dead = |peer: &ZoneId| self.lost.dead.contains(&peer.journal);
         let mut streams: Vec<_> = recovered.streams.iter().collect();
         streams.sort_by_key(|(peer, _)| !is_dead(peer));
         for (&peer, &(acked, taken)) in streams {
-            self.streams.restore(peer, acked, taken);
+            self.post.streams.restore(peer, acked, taken);
         }
         for (&(to, number), body) in &recovered.items {
             let item: Item = decode(body)?;
-            if to == self.me.zone {
-                self.waiting.restore(number, item, now(world));
+            if to == self.home.me.zone {
+                self.post.unrouted.restore(number, item, now(world));
                 continue;
             }
             if let Item::Entity(moved) = &item {
-                self.routes.learn(moved.key, to, moved.epoch);
+                self.post.routes.learn(Location {
+                    life: moved.life,
+                    zone: to,
+                    epoch: moved.epoch,
+                });
             }
-            self.streams.restore_item(to, item);
+            self.post.streams.restore_item(to, item);
         }
         Ok(())
     }
@@ -167,42 +177,36 @@ impl ZoneState {
     /// Brings back the entities of the journal, all at once, so that they find each other.
     fn bring_back(&mut self, world: &mut World, recovered: Recovered) -> Result {
         let mut to_bring = Vec::new();
-        for (key, (epoch, stored)) in recovered.entities {
+        for (life, (epoch, stored)) in recovered.entities {
             let Stored {
                 body,
                 outbox,
                 readings,
             } = decode(&stored)?;
-            let state = match body {
-                Some(body) => State::Parked(Box::new((body, readings))),
-                None => State::Gone,
-            };
-            to_bring.extend(matches!(state, State::Parked(_)).then_some(key));
-            self.owned.insert(key, Owned::stored(epoch, state, outbox));
+            match body {
+                Some(body) => to_bring.push((life, epoch, outbox, body, readings)),
+                None => self.post.last_letters.restore(life, outbox),
+            }
         }
         let now = self.storage.readings(world);
-        let bodies = to_bring
-            .iter()
-            .filter_map(|key| match &self.owned.get(key)?.state {
-                State::Parked(parked) => Some((&parked.0, now.since(&parked.1))),
-                _ => None,
-            });
+        let bodies = to_bring.iter();
+        let bodies = bodies.map(|(.., body, readings)| (body, now.since(readings)));
         let bodies: Vec<_> = bodies.collect();
-        let brought = bring_in(world, &self.declared, &bodies);
-        for (key, brought) in to_bring.into_iter().zip(brought) {
+        let brought = bring_in(world, &self.home.declared, &bodies);
+        for ((life, epoch, outbox, body, readings), brought) in to_bring.into_iter().zip(brought) {
+            let key = life.key;
             match brought {
-                Ok(entity) => {
-                    let owned = self.owned.remove(&key);
-                    let (epoch, outbox) =
-                        owned.map_or((0, Outbox::default()), |it| (it.epoch, it.outbox));
-                    self.own(world, key, entity, epoch, outbox);
-                    self.note_stored(key);
-                }
+                Ok(entity) => self.own(world, life, entity, epoch, outbox),
                 Err(error) => {
-                    report(world, Parked { key, error });
-                    world.resource_mut::<Zone>().parked.insert(key);
+                    report(world, Unloadable { key, error });
+                    world.resource_mut::<Zone>().unloadable.insert(key);
+                    let state = State::Unloadable(Box::new((body, readings)));
+                    let owned = Owned::new(life, epoch, state, outbox);
+                    self.book.insert(key, owned);
+                    self.book.dirty.remove(&key);
                 }
             }
+            self.book.note_stored(key);
         }
         Ok(())
     }
@@ -210,6 +214,7 @@ impl ZoneState {
     /// Tells the game who is here, and lets them act. All of them exist by now.
     fn finish_opening(&mut self, world: &mut World) {
         let here: Vec<_> = self
+            .book
             .keys
             .iter()
             .map(|(&entity, &key)| (key, entity))
@@ -222,67 +227,29 @@ impl ZoneState {
     }
 }
 
-impl Owned {
-    fn stored(epoch: u64, state: State, outbox: Outbox) -> Self {
-        Self {
-            epoch,
-            state,
-            outbox,
-            is_stored: true,
-        }
-    }
-}
-
 /// A zone is in no group.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error(
+    "zone {} is in no group: start its world with `WorldGroups::start`, or call `WorldGroups::add` before its first frame",
+    .0.0
+)]
 struct NoGroup(StableKey);
 
-impl fmt::Display for NoGroup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "zone {} is in no group: start its world with `WorldGroups::start`, or call `WorldGroups::add` before \
-             its first frame",
-            self.0.0
-        )
-    }
-}
-
-impl core::error::Error for NoGroup {}
-
 /// Entities can't be loaded, and the game has not allowed that.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error(
+    "the world ends, because this build can't load {0} of its entities: see the warnings. They are safe in the file. \
+     Start the build that has stored them, read them with `ZonePlugin::component_with`, or start without them with \
+     `ZonePlugin::allow_unloadable`"
+)]
 struct CannotLoad(usize);
 
-impl fmt::Display for CannotLoad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the world ends, because this build can't load {} of its entities: see the warnings. They are safe in the \
-             file. Start the build that has stored them, read them with `ZonePlugin::component_with`, or start without \
-             them with `ZonePlugin::allow_parked`",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for CannotLoad {}
-
 /// An entity can't be loaded.
-#[derive(Debug)]
-pub(super) struct Parked {
+#[derive(Debug, Error)]
+#[error(
+    "the entity with the stable key {} stays in the journal, because this world can't load it: {error}", key.0
+)]
+pub(super) struct Unloadable {
     pub(super) key: StableKey,
     pub(super) error: BevyError,
 }
-
-impl fmt::Display for Parked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the entity with the stable key {} stays in the journal, because this world can't load it: {}",
-            self.key.0, self.error
-        )
-    }
-}
-
-impl core::error::Error for Parked {}

@@ -1,7 +1,6 @@
 //! The end of a frame: what has changed goes to the journal.
 
 use core::{
-    fmt,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -12,19 +11,20 @@ use bevy_due::{
     worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
+use thiserror::Error;
 
-use super::{State, Zone, ZoneState, report};
+use super::{State, Zone, ZoneState};
 use crate::{
+    changes::Outgoing,
     committer::{Frame, Stall, Submitter},
     components,
     error::JournalError,
     item::{Item, encode},
     journal::Record,
-    noted::Outgoing,
-    outbox::Outbox,
-    readings::Readings,
+    report::report,
     shard::Shard,
     stored::{Body, Stored},
+    zone_clock::Readings,
 };
 
 /// How long a world runs on while the disk is behind, and the bytes that it may send meanwhile. Then it waits.
@@ -46,6 +46,8 @@ pub(super) struct Storage {
     start: Readings,
     /// The readings that the journal has.
     stored: Readings,
+    /// Records of what has ended in this frame.
+    pub(super) ended: Vec<Record>,
     /// The timers as the last frame that was stored had them.
     pub(super) snapshot: Option<TimerSnapshot>,
     wake: Wake,
@@ -83,6 +85,7 @@ impl Storage {
             before,
             start,
             stored: Readings::default(),
+            ended: Vec::new(),
             snapshot: None,
             wake: Wake {
                 is_wanted: Arc::default(),
@@ -153,7 +156,7 @@ impl ZoneState {
         if behind < RUN_ON && world.resource::<Outgoing>().bytes() < RUN_ON_BYTES {
             return Ok(false);
         }
-        report(world, Behind(self.shard.stall()));
+        report(world, Behind(self.home.shard.stall()));
         let left = STALL_LIMIT.saturating_sub(behind);
         match submitter.wait_for_room(left).map_err(BevyError::error)? {
             None => Ok(submitter.has_room()),
@@ -172,41 +175,44 @@ impl ZoneState {
     }
 
     fn send_letters(&mut self, world: &mut World) {
-        for from in self.dirty.clone() {
-            let Some(owned) = self.owned.get_mut(&from) else {
-                continue;
-            };
-            for batch in owned.outbox.take_ready(from) {
-                self.route(world, Item::Letters(batch));
-            }
+        let mut ready = self.post.last_letters.take_ready();
+        let senders = self.book.dirty.intersection(&self.book.senders);
+        for from in senders.copied().collect::<Vec<_>>() {
+            let batches = self
+                .book
+                .change_outbox(from, |outbox, from| outbox.take_ready(from));
+            ready.extend(batches.into_iter().flatten());
+        }
+        for batch in ready {
+            self.route(world, Item::Letters(batch));
         }
     }
 
     /// Returns what the journal has to know of this frame.
     fn records(&mut self, world: &mut World) -> Result<Vec<Record>> {
-        let mut records = self.streams.records()?;
-        records.extend(self.waiting.records(self.me.zone)?);
-        records.append(&mut self.ended);
+        let zone = self.home.me.zone;
+        let mut records = self.post.streams.records()?;
+        records.extend(self.post.unrouted.records(zone)?);
+        records.append(&mut self.storage.ended);
+        records.extend(self.post.last_letters.records(zone)?);
         let readings = self.storage.readings(world);
         records.extend(self.entity_records(world, readings)?);
         if !records.is_empty() || self.storage.stored.is_old(&readings) {
             self.storage.stored = readings;
             let body = encode(&readings)?;
-            let zone = self.me.zone;
             records.push(Record::World { zone, body });
         }
         Ok(records)
     }
 
     fn entity_records(&mut self, world: &mut World, readings: Readings) -> Result<Vec<Record>> {
-        let mut dirty = core::mem::take(&mut self.dirty);
+        let mut dirty = core::mem::take(&mut self.book.dirty);
         // They are stored again in the next frame, when their mail has been delivered.
-        self.dirty = core::mem::take(&mut self.with_mail);
+        self.book.dirty = core::mem::take(&mut self.book.with_mail);
         let mut records = Vec::new();
-        let here = dirty.iter().filter_map(|key| {
-            let entity = self.owned.get(key)?.entity()?;
-            Some((*key, entity))
-        });
+        let here = dirty
+            .iter()
+            .filter_map(|key| Some((*key, self.book.entity(*key)?)));
         let here: Vec<_> = here.collect();
         let entities: Vec<_> = here.iter().map(|&(_, entity)| entity).collect();
         for (&(key, _), copy) in here.iter().zip(world.copy_entities(&entities)) {
@@ -214,17 +220,21 @@ impl ZoneState {
                 for letter in moved.left_out() {
                     report(world, letter.clone());
                 }
-                let components = components::save(world, &self.declared, moved.entities())?;
+                let components = components::save(world, &self.home.declared, moved.entities())?;
                 Ok(Body { moved, components })
             });
             match body {
-                Ok(body) => records.push(self.entity_record(key, Some(body), readings)?),
+                Ok(body) => records.extend(self.entity_record(key, body, readings)?),
                 Err(error) => self.refuse(world, key, error)?,
             }
             dirty.remove(&key);
         }
         for key in dirty {
-            records.extend(self.last_record(key)?);
+            let state = self.book.owned.get(&key).map(|owned| &owned.state);
+            if let Some(State::Unloadable(unloadable)) = state {
+                let (body, readings) = (**unloadable).clone();
+                records.extend(self.entity_record(key, body, readings)?);
+            }
         }
         Ok(records)
     }
@@ -232,53 +242,30 @@ impl ZoneState {
     fn entity_record(
         &mut self,
         key: StableKey,
-        body: Option<Body>,
+        body: Body,
         readings: Readings,
-    ) -> Result<Record> {
-        let (epoch, outbox) = match self.owned.get_mut(&key) {
-            Some(owned) => {
-                owned.is_stored = true;
-                (owned.epoch, owned.outbox.clone())
-            }
-            None => (0, Outbox::default()),
-        };
-        let stored = Stored {
-            body,
-            outbox,
-            readings,
-        };
-        Ok(Record::Entity {
-            key,
-            epoch,
-            zone: self.me.zone,
-            body: encode(&stored)?,
-        })
-    }
-
-    /// Returns the record of an entity that is not in the world.
-    fn last_record(&mut self, key: StableKey) -> Result<Option<Record>> {
-        let Some(owned) = self.owned.get(&key) else {
+    ) -> Result<Option<Record>> {
+        let Some(owned) = self.book.owned.get_mut(&key) else {
             return Ok(None);
         };
-        let epoch = owned.epoch;
-        match &owned.state {
-            State::Here(_) => Ok(None),
-            State::Parked(parked) => {
-                let (body, readings) = (**parked).clone();
-                self.entity_record(key, Some(body), readings).map(Some)
-            }
-            State::Gone if owned.outbox.is_empty() => {
-                self.owned.remove(&key);
-                Ok(Some(self.gone(key, epoch)))
-            }
-            State::Gone => self.entity_record(key, None, Readings::default()).map(Some),
-        }
+        owned.is_stored = true;
+        let stored = Stored {
+            body: Some(body),
+            outbox: owned.outbox().clone(),
+            readings,
+        };
+        Ok(Some(Record::Entity {
+            zone: self.home.me.zone,
+            life: owned.life(key),
+            epoch: owned.epoch,
+            body: encode(&stored)?,
+        }))
     }
 
     /// Reports an entity that can't be stored. If the journal has it already, the world ends: it would come
     /// back as it was before.
     fn refuse(&mut self, world: &mut World, key: StableKey, error: BevyError) -> Result {
-        let Some(owned) = self.owned.get(&key) else {
+        let Some(owned) = self.book.owned.get(&key) else {
             return Ok(());
         };
         let is_stored = owned.is_stored;
@@ -292,7 +279,7 @@ impl ZoneState {
         }
         report(world, error);
         let entity = self.disown(world, key).and_then(|owned| owned.entity());
-        self.refused.extend(entity);
+        self.book.refused.extend(entity);
         Ok(())
     }
 
@@ -311,16 +298,18 @@ impl ZoneState {
     }
 
     fn on_the_way(&self) -> usize {
-        let outboxes = self.owned.values().filter(|it| !it.outbox.is_empty());
-        let on_the_way = self.streams.len() + self.waiting.len() + self.departures.len();
-        on_the_way + self.failures.len() + outboxes.count()
+        self.leaves_or_waits() + self.book.senders.len() + self.post.last_letters.len()
+    }
+
+    /// Returns the number of things that the zone has to look after.
+    fn leaves_or_waits(&self) -> usize {
+        let items = self.post.streams.len() + self.post.unrouted.len();
+        items + self.moves.departures.len() + self.post.failures.len()
     }
 
     /// Lets a world that sleeps look after its zone in time.
     fn keep_awake(&mut self, world: &mut World) {
-        let on_the_way = self.streams.len() + self.waiting.len() + self.departures.len();
-        let is_waiting = on_the_way + self.failures.len() > 0;
-        let pace = match is_waiting {
+        let pace = match self.leaves_or_waits() > 0 {
             true => Pace::Waiting,
             false => Pace::Idle,
         };
@@ -332,65 +321,40 @@ impl ZoneState {
             Pace::Waiting => Timer::every(0.25),
             Pace::Idle | Pace::Unset => Timer::every(1.0),
         };
-        if let Ok(mut endpoint) = world.get_entity_mut(self.endpoint) {
+        if let Ok(mut endpoint) = world.get_entity_mut(self.home.endpoint) {
             endpoint.insert((OnClock(ClockId::Real), timer));
         }
     }
 }
 
 /// The disk is behind, and the world waits for it.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error(
+    "the disk is too slow for what this zone does: the zone waits, and ends after ten seconds{}",
+    match .0 {
+        Some(Stall { error: Some(error), .. }) => format!(". {error}"),
+        _ => String::new(),
+    }
+)]
 struct Behind(Option<Stall>);
 
-impl fmt::Display for Behind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the disk is too slow for what this zone does: the zone waits, and ends after ten seconds")?;
-        match &self.0 {
-            Some(Stall {
-                error: Some(error), ..
-            }) => write!(f, ". {error}"),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl core::error::Error for Behind {}
-
 /// A call after a commit has panicked.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("a call of `after_commit` panicked: see the message of the panic. All others were made")]
 struct EffectPanicked;
 
-impl fmt::Display for EffectPanicked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "a call of `after_commit` panicked: see the message of the panic. All others were made",
-        )
-    }
-}
-
-impl core::error::Error for EffectPanicked {}
-
 /// An entity can't be stored.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error(
+    "the entity with the stable key {} can't be stored: {error}. {}",
+    key.0,
+    match is_stored {
+        true => "The world ends, because the journal has an earlier state of it",
+        false => "It will not survive a crash, and can't move",
+    }
+)]
 struct NotStored {
     key: StableKey,
     error: BevyError,
     is_stored: bool,
 }
-
-impl fmt::Display for NotStored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, error, .. } = self;
-        write!(
-            f,
-            "the entity with the stable key {} can't be stored: {error}",
-            key.0
-        )?;
-        match self.is_stored {
-            true => f.write_str(". The world ends, because the journal has an earlier state of it"),
-            false => f.write_str(". It will not survive a crash, and can't move"),
-        }
-    }
-}
-
-impl core::error::Error for NotStored {}

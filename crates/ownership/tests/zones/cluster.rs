@@ -114,7 +114,7 @@ impl Cluster {
         if *knows_ledgers {
             plugin = plugin.component::<Ledger>("ledger");
         } else {
-            plugin = plugin.allow_parked();
+            plugin = plugin.allow_unloadable();
         }
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()))

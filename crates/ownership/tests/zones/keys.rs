@@ -1,9 +1,9 @@
-//! Stable keys that are inserted again, replaced or swapped.
+//! Stable keys that are inserted again, replaced, swapped or used again.
 
 use bevy_due::worlds::StableKey;
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
-use crate::cluster::{Cluster, Ledger};
+use crate::cluster::{Cluster, Failures, Ledger};
 
 const HERO: StableKey = StableKey(7);
 const BANK: StableKey = StableKey(8);
@@ -76,4 +76,88 @@ fn a_disabled_entity_that_despawns_stays_away() {
     cluster.world(0).despawn(hero);
     crash(&mut cluster);
     assert_eq!(cluster.find(HERO), None);
+}
+
+#[test]
+fn all_letters_arrive_although_their_sender_logs_out_and_in() {
+    const LETTERS: u8 = 3;
+    let mut cluster = Cluster::new(3);
+    cluster.spawn(2, BANK, ());
+    let mut expected = Vec::new();
+    for login in 0..60_u8 {
+        let home = usize::from(login % 2);
+        let hero = cluster.spawn(home, HERO, ());
+        cluster.update();
+        for nth in 0..LETTERS {
+            let number = LETTERS * login + nth;
+            cluster.mail(HERO, BANK, number);
+            expected.push(number);
+            cluster.update();
+        }
+        cluster.world(home).despawn(hero);
+        // Sometimes the next login is in the same frame.
+        if login % 3 > 0 {
+            cluster.update();
+        }
+        if login == 30 {
+            cluster.update();
+            cluster.lose_power(0, 0);
+            cluster.start(0);
+        }
+    }
+    cluster.run_until("the letters", |cluster| {
+        cluster.ledger(BANK).letters.len() >= expected.len() && cluster.is_at_rest()
+    });
+    let letters = cluster.ledger(BANK).letters;
+    for login in 0..60 {
+        let of_login = letters.iter().filter(|&number| number / LETTERS == login);
+        let numbers = LETTERS * login..LETTERS * (login + 1);
+        assert!(
+            of_login.copied().eq(numbers),
+            "of login {login}: {letters:?}"
+        );
+    }
+    assert!(cluster.world(2).resource::<Failures>().mail.is_empty());
+}
+
+#[test]
+fn letters_find_the_entity_that_has_the_key_now() {
+    let mut cluster = Cluster::new(3);
+    cluster.spawn(2, BANK, ());
+    for login in 0..20_u8 {
+        let home = usize::from(login % 2);
+        let hero = cluster.spawn(home, HERO, ());
+        cluster.update();
+        // Its own letters may be on their way when it despawns.
+        cluster.mail(HERO, BANK, login);
+        cluster.mail(BANK, HERO, login);
+        cluster.run_until("the letter", |cluster| {
+            cluster.ledger(HERO).letters == [login]
+        });
+        cluster.world(home).despawn(hero);
+        cluster.update();
+    }
+    assert!(cluster.world(2).resource::<Failures>().mail.is_empty());
+}
+
+#[test]
+fn an_entity_moves_to_where_one_with_its_key_has_left_letters() {
+    let mut cluster = Cluster::new(3);
+    let hero = cluster.spawn(0, HERO, ());
+    cluster.spawn(2, BANK, ());
+    cluster.update();
+    cluster.stop(2);
+    cluster.mail(HERO, BANK, 1);
+    cluster.update();
+    cluster.world(0).despawn(hero);
+    cluster.spawn(1, HERO, ());
+    cluster.update();
+    cluster.mail(HERO, BANK, 2);
+    cluster.send_to(HERO, 0);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(0));
+    cluster.start(2);
+    cluster.run_until("the letters", |cluster| {
+        cluster.ledger(BANK).letters.len() == 2 && cluster.is_at_rest()
+    });
+    assert_eq!(cluster.find(HERO), Some(0));
 }

@@ -1,5 +1,6 @@
 //! Letters between entities.
 
+use core::time::Duration;
 use std::sync::Mutex;
 
 use bevy_due::{
@@ -11,6 +12,7 @@ use bevy_ecs::{
     error::{BevyError, FallbackErrorHandler},
     prelude::*,
 };
+use bevy_time::TimeUpdateStrategy;
 
 use crate::cluster::{Cluster, Failures, GOLD, Ledger};
 
@@ -222,4 +224,35 @@ fn a_letter_to_an_entity_without_callbacks_is_reported_and_waits() {
     assert_eq!(ERRORS.lock().unwrap().len(), 1);
     cluster.world(1).entity_mut(bank).insert(ears.unwrap());
     cluster.run_until("the letter", |cluster| cluster.ledger(BANK).gold == 5);
+}
+
+#[test]
+fn letters_wait_for_an_entity_that_is_on_its_way_for_long() {
+    let mut cluster = Cluster::new(3);
+    cluster.spawn(0, HERO, ());
+    cluster.spawn(2, BANK, ());
+    cluster.update();
+    cluster.send_to(HERO, 1);
+    loop {
+        cluster.update_one(0);
+        if cluster.find(HERO).is_none() {
+            break;
+        }
+        cluster.update_one(1);
+    }
+    cluster.lose_power(1, 0);
+    cluster.mail(BANK, HERO, 1);
+    // More than the 30 seconds after which letters to nobody come back.
+    for nth in [0, 2] {
+        let long = TimeUpdateStrategy::ManualDuration(Duration::from_millis(500));
+        cluster.world(nth).insert_resource(long);
+    }
+    for _ in 0..120 {
+        cluster.update();
+    }
+    assert!(cluster.world(2).resource::<Failures>().mail.is_empty());
+    cluster.start(1);
+    cluster.run_until("the letter", |cluster| {
+        cluster.find(HERO) == Some(1) && cluster.ledger(HERO).letters == [1]
+    });
 }

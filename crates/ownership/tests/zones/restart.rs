@@ -81,7 +81,7 @@ fn durable_entities_that_stun_each_other_come_back() {
         assert_eq!(timer.remaining, Duration::from_secs(60));
         assert_eq!(world.get::<PausedBy>(entity).unwrap().iter().count(), 1);
     }
-    assert_eq!(cluster.world(0).resource::<Zone>().parked().count(), 0);
+    assert_eq!(cluster.world(0).resource::<Zone>().unloadable().count(), 0);
     let mage = cluster.entity(0, HERO);
     cluster.world(0).despawn(mage);
     cluster.update();

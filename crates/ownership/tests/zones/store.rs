@@ -6,7 +6,7 @@ use std::{
 };
 
 use bevy_due::worlds::StableKey;
-use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Place, Unreachable};
+use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Unreachable, ZoneId};
 use bevy_ecs::error::{BevyError, FallbackErrorHandler};
 
 use crate::{
@@ -86,11 +86,11 @@ impl OwnerStore for MemoryStore {
 const HERO: StableKey = StableKey(7);
 
 fn someone_else(epoch: u64) -> Owner {
-    let place = Place {
+    let zone = ZoneId {
         journal: JournalId(5),
         zone: StableKey(9999),
     };
-    Owner { place, epoch }
+    Owner { zone, epoch }
 }
 
 /// Zones of which the first one owns the hero, as the store knows.

@@ -108,11 +108,11 @@ fn an_older_build_can_go_on_without_what_it_does_not_know() {
     drop((groups, app, upgraded));
 
     let back = Shard::open_simulated(disk.clone()).unwrap();
-    let (groups, mut app) = start_shard(&back, |zone| first(zone).allow_parked());
+    let (groups, mut app) = start_shard(&back, |zone| first(zone).allow_unloadable());
     assert_eq!(app.should_exit(), None);
     let zone = app.world().resource::<Zone>();
     assert_eq!(zone.entity(HERO), None);
-    assert!(zone.parked().eq([HERO]));
+    assert!(zone.unloadable().eq([HERO]));
     app.update();
     back.wait().unwrap();
     drop((groups, app, back));

@@ -1,12 +1,13 @@
 //! Items whose recipient has no known zone.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_due::worlds::StableKey;
 use bevy_ecs::error::BevyError;
 
 use crate::{
+    ids::{Life, Recipient},
     item::{Item, encode},
     journal::Record,
 };
@@ -14,7 +15,7 @@ use crate::{
 /// How long letters wait for a recipient that nobody knows.
 pub(crate) const RETURN_AFTER: Duration = Duration::from_secs(30);
 
-/// What a zone knows of an entity.
+/// What a zone knows of a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whereabouts {
     /// It is here, or in a zone that is known.
@@ -26,7 +27,7 @@ pub(crate) enum Whereabouts {
 
 /// Items for entities that are not here, and of which no zone is known. They are durable, too.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct Unrouted {
     items: BTreeMap<u64, Waits>,
     /// The numbers that the journal has, of items that wait no longer.
     ended: Vec<u64>,
@@ -36,12 +37,12 @@ pub(crate) struct Waiting {
 #[derive(Debug)]
 struct Waits {
     item: Item,
-    to: StableKey,
+    to: Recipient,
     since: Duration,
     is_stored: bool,
 }
 
-impl Waiting {
+impl Unrouted {
     /// Adds an item that the journal has.
     pub(crate) fn restore(&mut self, number: u64, item: Item, now: Duration) {
         self.last = self.last.max(number);
@@ -70,12 +71,15 @@ impl Waiting {
         self.items.len()
     }
 
-    /// Returns the entities for which items wait.
-    pub(crate) fn keys(&self) -> Vec<StableKey> {
-        let mut keys: Vec<_> = self.items.values().map(|waits| waits.to).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys
+    /// Returns the recipients for which items wait.
+    pub(crate) fn recipients(&self) -> BTreeSet<Recipient> {
+        self.items.values().map(|waits| waits.to).collect()
+    }
+
+    /// Notes that an entity is on its way to this zone. Its letters wait on.
+    pub(crate) fn expect(&mut self, life: Life, now: Duration) {
+        let waits = self.items.values_mut().filter(|it| it.to.is(life));
+        waits.for_each(|waits| waits.since = now);
     }
 
     /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows.

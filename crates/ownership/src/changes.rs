@@ -7,6 +7,10 @@ use bevy_ecs::{entity::EntityHashSet, entity_disabling::Disabled, prelude::*};
 
 use crate::committer::Effect;
 
+/// The end of a frame, which stores what has changed.
+#[derive(SystemSet, Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StoreFrame;
+
 /// What the world has done since the last frame was stored.
 #[derive(Resource, Default)]
 pub(crate) struct Noted {

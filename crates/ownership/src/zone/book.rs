@@ -1,0 +1,123 @@
+//! What a zone owns.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bevy_due::worlds::StableKey;
+use bevy_ecs::{
+    entity::{EntityHashMap, EntityHashSet},
+    prelude::*,
+};
+
+use crate::{ids::Life, outbox::Outbox, stored::Body, zone_clock::Readings};
+
+/// The durable entities of a zone.
+#[derive(Default)]
+pub(super) struct Book {
+    pub(super) owned: BTreeMap<StableKey, Owned>,
+    pub(super) keys: EntityHashMap<StableKey>,
+    /// Entities with a key that can't be stored. They were reported.
+    pub(super) refused: EntityHashSet,
+    /// What is to be stored in this frame.
+    pub(super) dirty: BTreeSet<StableKey>,
+    /// Entities with mail, which are to be stored again when it is delivered.
+    pub(super) with_mail: BTreeSet<StableKey>,
+    /// Entities whose letters are on their way.
+    pub(super) senders: BTreeSet<StableKey>,
+}
+
+/// An entity that belongs to this zone.
+pub(super) struct Owned {
+    pub(super) birth: u64,
+    pub(super) epoch: u64,
+    pub(super) state: State,
+    outbox: Outbox,
+    /// Whether the journal has it.
+    pub(super) is_stored: bool,
+}
+
+pub(super) enum State {
+    Here(Entity),
+    /// This build of the game can't load it.
+    Unloadable(Box<(Body, Readings)>),
+}
+
+impl Owned {
+    pub(super) fn new(life: Life, epoch: u64, state: State, outbox: Outbox) -> Self {
+        Self {
+            birth: life.birth,
+            epoch,
+            state,
+            outbox,
+            is_stored: false,
+        }
+    }
+
+    pub(super) fn entity(&self) -> Option<Entity> {
+        match self.state {
+            State::Here(entity) => Some(entity),
+            State::Unloadable(_) => None,
+        }
+    }
+
+    pub(super) fn life(&self, key: StableKey) -> Life {
+        let birth = self.birth;
+        Life { key, birth }
+    }
+
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+}
+
+impl Book {
+    pub(super) fn insert(&mut self, key: StableKey, owned: Owned) {
+        if let State::Here(entity) = owned.state {
+            self.keys.insert(entity, key);
+        }
+        self.owned.insert(key, owned);
+        self.dirty.insert(key);
+        self.change_outbox(key, |_, _| ());
+    }
+
+    pub(super) fn remove(&mut self, key: StableKey) -> Option<Owned> {
+        let owned = self.owned.remove(&key)?;
+        // It can have another key by now.
+        if let Some(entity) = owned.entity()
+            && self.keys.get(&entity) == Some(&key)
+        {
+            self.keys.remove(&entity);
+        }
+        self.senders.remove(&key);
+        Some(owned)
+    }
+
+    /// Returns the entity with a key, if it is in the world.
+    pub(super) fn entity(&self, key: StableKey) -> Option<Entity> {
+        self.owned.get(&key)?.entity()
+    }
+
+    /// Changes the outbox of an entity, which is to be stored then.
+    pub(super) fn change_outbox<T>(
+        &mut self,
+        key: StableKey,
+        change: impl FnOnce(&mut Outbox, Life) -> T,
+    ) -> Option<T> {
+        let owned = self.owned.get_mut(&key)?;
+        let birth = owned.birth;
+        let changed = change(&mut owned.outbox, Life { key, birth });
+        match owned.outbox.is_empty() {
+            true => self.senders.remove(&key),
+            false => self.senders.insert(key),
+        };
+        self.dirty.insert(key);
+        Some(changed)
+    }
+
+    /// Notes that a journal has an entity: its own, or that of the zone from which it comes. If the entity can't
+    /// be stored later, the world ends.
+    pub(super) fn note_stored(&mut self, key: StableKey) {
+        if let Some(owned) = self.owned.get_mut(&key) {
+            owned.is_stored = true;
+        }
+    }
+}

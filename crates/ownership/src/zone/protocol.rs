@@ -1,0 +1,322 @@
+//! What a zone hears from others, and tells them.
+
+use bevy_app::AppExit;
+use bevy_due::{
+    message::{Delivery, Packet},
+    worlds::{Parcel, StableKey, WorldLink},
+};
+use bevy_ecs::prelude::*;
+use thiserror::Error;
+
+use super::{ZoneState, now, open::Arrivals};
+use crate::{
+    ids::{JournalId, Life, Recipient},
+    item::Item,
+    journal::Record,
+    report::report,
+    routes::Location,
+    streams::{self, StreamError},
+    unrouted::Whereabouts,
+    wire::{Items, Message},
+};
+
+/// The number of entities in one question or answer, which is then far smaller than any link allows.
+const KEYS_AT_ONCE: usize = 1024;
+
+impl ZoneState {
+    /// Takes what other zones have sent since the last frame.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the game has despawned what the zone needs.
+    pub(crate) fn receive(&mut self, world: &mut World) -> Result {
+        let arrivals = world.get_mut::<Arrivals>(self.home.endpoint);
+        let mut arrivals = arrivals.ok_or_else(|| BevyError::error(NoEndpoint))?;
+        let Arrivals {
+            packets,
+            is_peer_up,
+        } = core::mem::take(&mut *arrivals);
+        if is_peer_up {
+            self.post.streams.try_again();
+        }
+        for journal in self.home.shard.reclaimed_after(self.lost.reclaims) {
+            self.lost.reclaims += 1;
+            let session = None;
+            let dead = Message::Dead { journal, session };
+            self.post.to_tell.push((None, dead));
+            self.give_up(world, journal);
+        }
+        for packet in packets {
+            if let Err(error) = self.hear(world, &packet) {
+                if let Some(StreamError::Stale { .. }) = error.downcast_ref() {
+                    world.write_message(AppExit::error());
+                }
+                report(world, error);
+            }
+        }
+        self.tell_failures(world);
+        self.route_waiting(world);
+        Ok(())
+    }
+
+    /// Sends the items whose recipients are known by now.
+    fn route_waiting(&mut self, world: &mut World) {
+        let mut waiting = core::mem::take(&mut self.post.unrouted);
+        let known = waiting.take(|item| self.whereabouts(world, item), now(world));
+        self.post.unrouted = waiting;
+        for item in known {
+            self.route(world, item);
+        }
+    }
+
+    fn whereabouts(&self, world: &World, item: &Item) -> Whereabouts {
+        let Some(to) = item.recipient() else {
+            return Whereabouts::Unknown;
+        };
+        if matches!(item, Item::Letters(_)) && self.is_deaf(world, to.key()) {
+            Whereabouts::NotReady
+        } else if self.is_reachable(to) || self.post.routes.locate(to).is_some() {
+            Whereabouts::Known
+        } else if self.owned(to).is_some() {
+            Whereabouts::NotReady
+        } else {
+            Whereabouts::Unknown
+        }
+    }
+
+    fn hear(&mut self, world: &mut World, packet: &Packet) -> Result {
+        let message = Message::from_packet(packet)?;
+        if let Message::Items(Items { from, .. }) | Message::Ack { from, .. } = &message
+            && self.lost.dead.contains(&from.journal)
+        {
+            let session = match &message {
+                Message::Items(items) => Some(items.session),
+                _ => self.post.streams.session_of(from.zone),
+            };
+            let journal = from.journal;
+            let dead = Message::Dead { journal, session };
+            self.post.to_tell.push((Some(from.zone), dead));
+            return Ok(());
+        }
+        match message {
+            Message::Items(items) => self.take_items(world, items)?,
+            Message::Ack {
+                from,
+                number,
+                session,
+            } => {
+                let answer = (number, session);
+                self.post.streams.acknowledge(from, answer, now(world))?;
+            }
+            Message::Locate { from, recipients } => self.answer(from, &recipients),
+            Message::Located(locations) => self.learn(world, &locations),
+            Message::Dead { journal, session } if journal == self.home.me.journal => {
+                match self.post.streams.is_session(session) {
+                    true => self.give_up(world, journal),
+                    // Whoever has given this journal up says it again when it is asked.
+                    false => self.post.streams.ask_all(),
+                }
+            }
+            Message::Dead { journal, .. } => self.give_up(world, journal),
+        }
+        Ok(())
+    }
+
+    fn take_items(&mut self, world: &mut World, items: Items) -> Result {
+        let from = items.from.zone;
+        let items = self.post.streams.receive(items)?;
+        for item in items {
+            match item {
+                Item::Entity(moved) => self.arrive(world, from, moved),
+                item => {
+                    if let Item::Letters(batch) = &item
+                        && self.owned(Recipient::Life(batch.from)).is_none()
+                    {
+                        // The way back, unless a better one is known.
+                        self.post.routes.learn(Location {
+                            life: batch.from,
+                            zone: from,
+                            epoch: 0,
+                        });
+                    }
+                    // The sender has sent it to the wrong zone, or through this one.
+                    let to = item.recipient();
+                    let location = to.and_then(|to| self.post.routes.locate(to));
+                    self.route(world, item);
+                    if let Some(location) = location {
+                        let located = Message::Located(vec![location]);
+                        self.post.to_tell.push((Some(from), located));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a zone which of these recipients are here, or on their way from here.
+    fn answer(&mut self, to: StableKey, recipients: &[Recipient]) {
+        let zone = self.home.me.zone;
+        let locations = recipients.iter().filter_map(|&recipient| {
+            if let Some(owned) = self.owned(recipient) {
+                let life = owned.life(recipient.key());
+                let epoch = owned.epoch;
+                return Some(Location { life, zone, epoch });
+            }
+            match recipient {
+                Recipient::Life(life) if self.post.last_letters.contains(life) => {
+                    let epoch = 0;
+                    Some(Location { life, zone, epoch })
+                }
+                recipient => self.post.streams.leaving(recipient),
+            }
+        });
+        let locations: Vec<_> = locations.collect();
+        if to != zone {
+            for locations in locations.chunks(KEYS_AT_ONCE) {
+                let located = Message::Located(locations.to_vec());
+                self.post.to_tell.push((Some(to), located));
+            }
+        }
+    }
+
+    fn learn(&mut self, world: &mut World, locations: &[Location]) {
+        for &location in locations {
+            let Location { life, zone, epoch } = location;
+            if zone == self.home.me.zone {
+                // What this zone believes is older, or the entity would be here. It may be on its way.
+                self.post.routes.forget_up_to(life, epoch);
+                self.post.unrouted.expect(life, now(world));
+                continue;
+            }
+            let owned = self.owned(Recipient::Life(life));
+            if owned.is_some_and(|owned| owned.epoch < epoch) {
+                self.fence(world, life, epoch);
+            }
+            if !self.book.owned.contains_key(&life.key) {
+                self.post.routes.learn(location);
+            }
+        }
+    }
+
+    /// Gives up the dead journals from which this zone has not taken back everything yet.
+    pub(super) fn give_up_dead(&mut self, world: &mut World) {
+        let not_given_up = |journal: &JournalId| self.post.streams.has_peer(*journal);
+        let journals: Vec<_> = self
+            .lost
+            .dead
+            .iter()
+            .copied()
+            .filter(not_given_up)
+            .collect();
+        for journal in journals {
+            self.lost.dead.remove(&journal);
+            self.give_up(world, journal);
+        }
+    }
+
+    /// Gives up a lost journal, once it is known what to take back.
+    fn give_up(&mut self, world: &mut World, journal: JournalId) {
+        if journal == self.home.me.journal {
+            world.write_message(AppExit::error());
+            return report(world, GivenUp);
+        }
+        if self.lost.dead.contains(&journal) {
+            return;
+        }
+        match self.moves.referee.is_some() {
+            true => self.ask_what_to_reclaim(journal),
+            false => self.bury(world, journal, &|_| true),
+        }
+    }
+
+    /// Takes back what was on its way to a lost journal, except for what somebody else owns.
+    pub(super) fn bury(
+        &mut self,
+        world: &mut World,
+        journal: JournalId,
+        is_free: &dyn Fn(Life) -> bool,
+    ) {
+        if !self.lost.dead.insert(journal) {
+            return;
+        }
+        let mut lost = self.post.streams.give_up(journal);
+        self.storage.ended.append(&mut lost.ended);
+        self.storage.ended.push(Record::Dead { journal });
+        self.end_lost_letters(&lost);
+        for &zone in &lost.zones {
+            self.post.routes.forget_zone(zone);
+        }
+        for (zone, item) in lost.items {
+            match item {
+                Item::Entity(moved) if !is_free(moved.life) => {}
+                Item::Entity(moved) => self.take_back(world, zone, moved),
+                item => self.route(world, item),
+            }
+        }
+    }
+
+    /// Lets the next letters go to entities of lost zones, if nobody will tell what has become of those before.
+    fn end_lost_letters(&mut self, lost: &streams::GivenUp) {
+        let is_here = |from, to| {
+            lost.items.iter().any(|(_, item)| match item {
+                Item::Letters(batch) => (batch.from, batch.to) == (from, to),
+                _ => false,
+            })
+        };
+        let routes = &self.post.routes;
+        let is_lost = |from, to| {
+            let location = routes.locate(Recipient::Key(to));
+            location.is_some_and(|it| lost.zones.contains(&it.zone)) && !is_here(from, to)
+        };
+        for from in self.book.senders.clone() {
+            self.book.change_outbox(from, |outbox, from| {
+                let over = outbox.on_the_way().filter(|&to| is_lost(from, to));
+                let over: Vec<_> = over.collect();
+                over.into_iter().for_each(|to| outbox.arrived(to));
+            });
+        }
+        self.post.last_letters.all_arrived(is_lost);
+    }
+
+    /// Sends what there is to tell. It leaves the world when the frame is durable.
+    pub(super) fn tell(&mut self, world: &World) -> Result {
+        let now = now(world);
+        let unknown = self.post.unrouted.recipients().into_iter();
+        let unknown: Vec<_> = unknown.filter(|&it| self.owned(it).is_none()).collect();
+        let unknown = self.post.routes.take_questions(unknown, now);
+        let from = self.home.me.zone;
+        for recipients in unknown.chunks(KEYS_AT_ONCE) {
+            let recipients = recipients.to_vec();
+            let locate = Message::Locate { from, recipients };
+            self.post.to_tell.push((None, locate));
+        }
+        let zone_now = self.storage.readings(world).real();
+        let messages = self.post.streams.messages(now, zone_now).into_iter();
+        let messages = messages.map(|(to, message)| (Some(to), message));
+        self.post.to_tell.extend(messages);
+        let link = world.resource::<WorldLink>();
+        for (to, message) in core::mem::take(&mut self.post.to_tell) {
+            let to = to.map_or(Delivery::All, Delivery::To);
+            let parcel = Parcel::new(link.group().to_owned(), to, message.to_packet()?);
+            // The link is held, so it takes everything.
+            link.post(parcel).map_err(BevyError::warning)?;
+        }
+        Ok(())
+    }
+}
+
+/// The game has despawned the entity to which other zones send.
+#[derive(Debug, Error)]
+#[error(
+    "the world ends, because the game has despawned the entity of its zone, and perhaps the observers that find what to \
+     store: spare entities that you have not spawned"
+)]
+struct NoEndpoint;
+
+/// Others have given up the journal of this zone.
+#[derive(Debug, Error)]
+#[error(
+    "the world ends, because another shard has given up its journal: what it owned may live elsewhere by now. Start it \
+     with an empty journal"
+)]
+struct GivenUp;

@@ -3,10 +3,10 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use bevy_app::App;
+use bevy_app::{App, Update};
 use bevy_due::{
     Timer,
-    message::{MessageContext, MessageWorldExt, Packet},
+    message::{MessageContext, MessageWorldExt},
     prelude::*,
 };
 use bevy_ecs::{
@@ -14,13 +14,14 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use crate::{output::Output, settings::Settings};
+use crate::{
+    output::Output,
+    player::{Names, Room, tell_players},
+    settings::Settings,
+};
 
 /// The group of the world with the clients.
 pub const GROUP: &str = "server";
-
-/// A packet to all clients: the server closes.
-pub const GOODBYE: u32 = 4;
 
 /// A client that leaves has this long to read the rest of its output.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -72,7 +73,17 @@ pub fn build(app: &mut App, settings: &Settings) {
     app.add_plugins(DuePlugin::default())
         // Bad input of a client must not end the server.
         .insert_resource(FallbackErrorHandler(warn))
-        .insert_resource(settings.clone());
+        .insert_resource(settings.clone())
+        .init_resource::<Room>()
+        .init_resource::<Names>()
+        .add_systems(Update, tell_players)
+        .add_observer(free_name);
+}
+
+fn free_name(left: On<Remove<Player>>, players: Query<&Player>, mut names: ResMut<Names>) {
+    if let Ok(Player(name)) = players.get(left.entity) {
+        names.0.remove(name);
+    }
 }
 
 /// The callbacks of every client.
@@ -98,10 +109,6 @@ pub fn client() -> MessageComponent {
         })
         .on(|mut me: MessageContext, _: &TooSilent| {
             say(&me, "bye, you were silent for too long");
-            this(&mut me).queue(leave);
-        })
-        .on_packet(GOODBYE, |mut me: MessageContext, _: &Packet| {
-            say(&me, "bye, the server closes");
             this(&mut me).queue(leave);
         })
 }

@@ -15,7 +15,8 @@
 //! | writing | a callback adds lines to an `Output`, and a thread writes them |
 //! | a login | a request to one of two worlds `"accounts"`, in turn. It completes with a reply or with `NoAnswer` |
 //! | silence | a timer of the connection: first a warning, then the end |
-//! | the end | a message to all clients. Each has a second to read the rest, then `DespawnAfter` cuts it off |
+//! | leaving | a client has a second to read the rest, then `DespawnAfter` cuts it off |
+//! | the end | the main thread adds a last line to each `Output`, and gives the clients a moment to read it |
 //!
 //! A slow or hostile client costs only itself. The world never waits for a client:
 //!
@@ -25,6 +26,7 @@
 //! | reads too little | is cut off at 64 KiB of waiting output |
 //! | sends nothing | is dismissed after a while |
 //! | is one too many | waits until another client leaves |
+//! | is one of thousands who speak or log in at once | is heard among the first lines of a frame, or counted |
 //! | sends escape sequences, or the name of another | gets an error |
 //!
 //! In the order of reading: `server` starts and stops everything, `socket` reads lines and `output`

@@ -1,27 +1,51 @@
 //! The commands of a client that has logged in.
 
+use core::{mem, time::Duration};
+use std::collections::BTreeSet;
+
 use bevy_due::{message::MessageContext, prelude::*};
 use bevy_ecs::prelude::*;
+use bevy_time::{Real, Time};
 
 use crate::client::{Client, Line, Player, client, heard, quit, say, words};
 
 /// The reply to `who` has at most this many names.
 const MANY: usize = 200;
 
+/// The players are told at most this many lines at a time.
+const MOST_LINES: usize = 20;
+
+/// The time between two tellings, for each player who is told. A telling wakes a thread per player.
+const REST_PER_PLAYER: Duration = Duration::from_micros(20);
+
+/// The names of all players.
+#[derive(Resource, Default)]
+pub struct Names(pub BTreeSet<String>);
+
+/// The lines that the players will be told, with their speakers.
+#[derive(Resource, Default)]
+pub struct Room {
+    lines: Vec<(Entity, String)>,
+    /// The number of lines that the players will miss.
+    missed: usize,
+    /// The time of the next telling.
+    next: Duration,
+}
+
 /// Makes a client a player, unless there is one of that name.
 pub fn enter(
     In((client, name)): In<(Entity, String)>,
-    players: Query<&Player>,
+    mut names: ResMut<Names>,
     clients: Query<&Client>,
     mut commands: Commands,
 ) -> Result {
     let output = &clients.get(client)?.0;
-    if players.iter().any(|player| player.0 == name) {
+    if !names.0.insert(name.clone()) {
         output.say(&format!("error: {name} is here already"));
         return Ok(());
     }
     output.say(&format!("ok, you are {name}"));
-    tell_players(&mut commands, format!("{name} is here"));
+    tell_others(&mut commands, client, format!("{name} is here"));
     commands.entity(client).insert((Player(name), player()));
     Ok(())
 }
@@ -33,15 +57,17 @@ fn player() -> MessageComponent {
         let Some(Player(name)) = me.entity.get::<Player>().cloned() else {
             return;
         };
+        let id = me.entity.id();
         match words(&line.0) {
-            ("say", text) => tell_players(&mut me.commands, format!("{name}: {text}")),
-            ("who", _) => {
-                let id = me.entity.id();
-                me.commands.run_system_cached_with(tell_who_is_here, id);
+            ("say", text) => {
+                let line = format!("{name}: {text}");
+                say(&me, &line);
+                tell_others(&mut me.commands, id, line);
             }
+            ("who", _) => me.commands.run_system_cached_with(tell_who_is_here, id),
             ("quit", _) => {
                 quit(&mut me);
-                tell_players(&mut me.commands, format!("{name} has left"));
+                tell_others(&mut me.commands, id, format!("{name} has left"));
             }
             ("login", _) => say(&me, "error: you have"),
             (what, _) => say(&me, format!("error: what is {what:?}?")),
@@ -49,27 +75,49 @@ fn player() -> MessageComponent {
     })
 }
 
-/// Says a line to all players now, so that the speaker need not wait for the next frame.
-fn tell_players(commands: &mut Commands, line: String) {
-    commands.run_system_cached_with(
-        |In(line): In<String>, players: Query<&Client, With<Player>>| {
-            for player in &players {
-                player.0.say(&line);
-            }
-        },
-        line,
-    );
+/// Keeps a line for the other players. A line costs the same, however many there are.
+fn tell_others(commands: &mut Commands, speaker: Entity, line: String) {
+    commands.queue(move |world: &mut World| {
+        let mut room = world.resource_mut::<Room>();
+        if room.lines.len() < MOST_LINES {
+            room.lines.push((speaker, line));
+        } else {
+            room.missed += 1;
+        }
+    });
 }
 
-fn tell_who_is_here(In(asker): In<Entity>, players: Query<&Player>, clients: Query<&Client>) {
+/// Tells each player the lines of the others, once per frame or less often.
+pub fn tell_players(
+    mut room: ResMut<Room>,
+    players: Query<(Entity, &Client), With<Player>>,
+    time: Res<Time<Real>>,
+) {
+    if room.lines.is_empty() || time.elapsed() < room.next {
+        return;
+    }
+    room.next = time.elapsed() + REST_PER_PLAYER * players.iter().len() as u32;
+    let mut lines = mem::take(&mut room.lines);
+    let missed = mem::take(&mut room.missed);
+    if missed > 0 {
+        lines.push((Entity::PLACEHOLDER, format!("and {missed} more lines")));
+    }
+    for (player, client) in &players {
+        let others = lines.iter().filter(|(speaker, _)| *speaker != player);
+        let others: Vec<_> = others.map(|(_, line)| line.as_str()).collect();
+        if !others.is_empty() {
+            client.0.say(&others.join("\n"));
+        }
+    }
+}
+
+fn tell_who_is_here(In(asker): In<Entity>, names: Res<Names>, clients: Query<&Client>) {
     if let Ok(asker) = clients.get(asker) {
-        let mut names: Vec<_> = players.iter().map(|player| player.0.as_str()).collect();
-        names.sort_unstable();
-        let more = match names.len().saturating_sub(MANY) {
+        let first: Vec<_> = names.0.iter().take(MANY).map(String::as_str).collect();
+        let more = match names.0.len() - first.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        names.truncate(MANY);
-        asker.0.say(&format!("here: {}{more}", names.join(", ")));
+        asker.0.say(&format!("here: {}{more}", first.join(", ")));
     }
 }

@@ -16,11 +16,20 @@ use std::{
 
 use bevy_due::{
     Cooldown,
-    message::{Delivery, MessageSender, MessageWorldExt, Packet},
-    worlds::{Parcel, WorldGroups, WorldReport},
+    message::{MessageSender, MessageWorldExt},
+    worlds::{WorldGroups, WorldReport},
+};
+use socket2::{Domain, Socket, Type};
+
+use crate::{
+    accounts, client,
+    settings::Settings,
+    socket::{self, Connection},
 };
 
-use crate::{accounts, client, settings::Settings, socket};
+/// As many clients may wait at the door. `TcpListener::bind` lets 128 wait. The system ignores the
+/// next one, which tries again a second later.
+const MOST_WAITING: i32 = 4096;
 
 /// The time between two looks at the door.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -28,21 +37,25 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The time between two complaints about the door.
 const COMPLAINT: Duration = Duration::from_secs(10);
 
+/// When the server ends, its clients have this long to hear the goodbye.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// When the server ends, each world has this long to end its frame.
+const LAST_FRAME: Duration = Duration::from_millis(100);
+
 pub struct Server {
     worlds: WorldGroups,
     address: SocketAddr,
     /// The door is open until this is dropped.
     open: Sender<Infallible>,
-    /// Returns the threads of the clients.
-    door: JoinHandle<Vec<JoinHandle<()>>>,
+    door: JoinHandle<Vec<Connection>>,
 }
 
 impl Server {
     /// Listens on a port of this machine, or on any free port if it is zero.
     pub fn start(port: u16, settings: Settings) -> Result<Self, Box<dyn Error>> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .map_err(|error| format!("can't listen on port {port}: {error}"))?;
-        listener.set_nonblocking(true)?;
+        let listener =
+            listen(port).map_err(|error| format!("can't listen on port {port}: {error}"))?;
         let address = listener.local_addr()?;
 
         let mut worlds = WorldGroups::new();
@@ -76,53 +89,61 @@ impl Server {
         self.address
     }
 
-    /// Refuses new clients, says goodbye to the others, and waits for the end of all worlds.
+    /// Refuses new clients, says goodbye to the others, and ends all worlds.
     ///
-    /// Clients that do not read delay this by a second.
+    /// The goodbye is not a message to the entities, because it would wait behind all others. Each
+    /// step has a time limit, so a crowd does not delay the end.
     pub fn stop(self) -> Vec<WorldReport> {
         drop(self.open);
         let clients = self.door.join().unwrap_or_default();
-        let goodbye = Packet::new(client::GOODBYE, []);
-        let goodbye = Parcel::new(client::GROUP, Delivery::All, goodbye);
-        self.worlds.post(goodbye).ok();
         let start = Instant::now();
-        while clients.iter().any(|client| !client.is_finished())
-            && start.elapsed() < client::LAST_WORDS
-        {
+        let has_time = || start.elapsed() < LAST_WORDS;
+        for client in clients.iter().take_while(|_| has_time()) {
+            client.output.say("bye, the server closes");
+            client.output.close();
+        }
+        while has_time() && clients.iter().any(|client| !client.thread.is_finished()) {
             thread::sleep(PAUSE);
         }
         // This cuts off the remaining clients.
-        let reports = self.worlds.stop();
-        for client in clients {
-            client.join().ok();
-        }
-        reports
+        self.worlds.stop_within(LAST_FRAME)
     }
 }
 
-/// Accepts clients until the door is closed, and returns their threads.
+fn listen(port: u16) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    // A new server need not wait until the connections of the last one are forgotten.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    socket.listen(MOST_WAITING)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Accepts clients until the door is closed, and returns them.
 ///
-/// When no client waits, and when there are too many for the system, the door looks again after a
-/// pause. It does not wait in `accept`, so it needs no client to close.
+/// When no client waits, and when there are too many for the system, the door forgets those that have
+/// left, and looks again after a pause. It does not wait in `accept`, so it needs no client to close.
 fn watch_door(
     listener: &TcpListener,
     closed: &Receiver<Infallible>,
     rate: Cooldown,
     sender: &MessageSender,
-) -> Vec<JoinHandle<()>> {
+) -> Vec<Connection> {
     let start = Instant::now();
     let mut complaint = Cooldown::new(COMPLAINT);
-    let mut clients: Vec<JoinHandle<()>> = Vec::new();
+    let mut clients = Vec::new();
     loop {
         let client = listener.accept();
         let client = client.and_then(|(socket, _)| socket::serve(socket, rate, sender));
         let pause = match client {
             Ok(client) => {
-                clients.retain(|client| !client.is_finished());
                 clients.push(client);
                 Duration::ZERO
             }
             Err(error) => {
+                clients.retain(|client: &Connection| !client.thread.is_finished());
                 if !is_idle(&error) && complaint.try_use(start.elapsed()) {
                     writeln!(io::stderr(), "can't take more clients for now: {error}").ok();
                 }

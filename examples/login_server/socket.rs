@@ -24,12 +24,15 @@ use crate::{
 /// Longer lines are an error.
 pub const LONGEST_LINE: usize = 512;
 
-/// Starts the two threads of a client, and returns the one that ends last.
-pub fn serve(
-    socket: TcpStream,
-    rate: Cooldown,
-    sender: &MessageSender,
-) -> io::Result<JoinHandle<()>> {
+/// A client, for the thread that ends the server.
+pub struct Connection {
+    pub output: Arc<Output>,
+    /// The last of the two threads to end.
+    pub thread: JoinHandle<()>,
+}
+
+/// Starts the two threads of a client.
+pub fn serve(socket: TcpStream, rate: Cooldown, sender: &MessageSender) -> io::Result<Connection> {
     // On some systems, a socket inherits this from its listener.
     socket.set_nonblocking(false)?;
     // The output is written in large pieces anyway.
@@ -43,11 +46,12 @@ pub fn serve(
     let writer = writer.spawn(move || to_write.write())?;
 
     let sender = sender.clone();
+    let to_read = output.clone();
     let reader = thread::Builder::new().name("client".into());
-    reader.spawn(move || {
+    let thread = reader.spawn(move || {
         let entity = enter(client, &sender);
         if let Some(entity) = entity {
-            read_lines(&output, rate, |said| match said {
+            read_lines(&to_read, rate, |said| match said {
                 Said::Line(line) => send(&sender, entity, Line(line)),
                 Said::Bad(why) => send(&sender, entity, BadLine(why)),
             });
@@ -59,7 +63,8 @@ pub fn serve(
             let despawn = move |world: &mut World| _ = world.try_despawn(entity);
             sender.run(despawn).ok();
         }
-    })
+    })?;
+    Ok(Connection { output, thread })
 }
 
 /// Spawns the entity of a client. If the inbox is full or the world has ended, the client is

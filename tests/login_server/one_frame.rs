@@ -15,9 +15,11 @@ use bevy_time::{TimePlugin, TimeUpdateStrategy};
 
 use crate::{
     PATIENCE, accounts,
-    client::{self, Client, Line, Player},
+    client::{self, Client, Line},
     output::Output,
-    patient, socket, socket_pair,
+    patient,
+    player::Names,
+    socket, socket_pair,
     stranger::welcome,
     unlimited,
 };
@@ -64,14 +66,46 @@ fn a_reply_does_not_wait_for_the_next_frame() {
     assert_eq!(frame(&mut app), "ada: hello\nend\n");
     line("who");
     assert_eq!(frame(&mut app), "here: ada\nend\n");
-    app.world_mut()
-        .spawn_batch((0..300).map(|nth| Player(format!("p{nth:03}"))));
+    let mut names = app.world_mut().resource_mut::<Names>();
+    names.0.extend((0..300).map(|nth| format!("p{nth:03}")));
     line("who");
     let here = frame(&mut app);
     let (first, last) = ("here: ada, p000, ", ", p198 and 101 more\nend\n");
     assert!(here.starts_with(first) && here.ends_with(last), "{here}");
     line("quit");
     assert_eq!(frame(&mut app), "bye\n");
+}
+
+#[test]
+fn a_crowd_that_speaks_at_once_is_heard_in_part_and_counted() {
+    let mut app = app(FRAME);
+    let sender = app.world_mut().message_sender();
+    let players: Vec<_> = (0..30)
+        .map(|nth| {
+            let (socket, client) = socket_pair();
+            let output = Arc::new(Output::new(socket));
+            let entity = welcome(app.world_mut(), Client(output.clone()));
+            let ok = Packet::new(accounts::WELCOME, format!("p{nth}").into_bytes());
+            sender.send(entity, ok).unwrap();
+            (entity, output, client)
+        })
+        .collect();
+    let told = |app: &mut App, nth: usize| {
+        app.update();
+        let text = players[nth].1.take().unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let arrivals = told(&mut app, 29);
+    assert_eq!(arrivals.len(), 23, "{arrivals:?}");
+    assert_eq!(arrivals[1..3], ["ok, you are p29", "p0 is here"]);
+    assert_eq!(arrivals[22], "and 10 more lines");
+    for (entity, ..) in &players {
+        sender.send(*entity, Line("say hello".into())).unwrap();
+    }
+    let said = told(&mut app, 29);
+    assert_eq!(said.len(), 22, "{said:?}");
+    assert_eq!(said[..2], ["p29: hello", "p0: hello"]);
+    assert_eq!(said[21], "and 10 more lines");
 }
 
 /// Serves a client whose socket has no room for output, and waits for its welcome.
@@ -90,7 +124,7 @@ fn serve_slow_reader(app: &mut App) -> (JoinHandle<()>, TcpStream) {
         }
     }
     let sender = app.world_mut().message_sender();
-    let thread = socket::serve(socket, unlimited(), &sender).unwrap();
+    let thread = socket::serve(socket, unlimited(), &sender).unwrap().thread;
     while clients(app) == 0 {
         app.update();
     }
@@ -136,7 +170,7 @@ fn a_client_that_has_read_everything_needs_no_time_to_leave() {
     let mut app = app(Duration::ZERO);
     let (socket, mut client) = socket_pair();
     let sender = app.world_mut().message_sender();
-    let thread = socket::serve(socket, unlimited(), &sender).unwrap();
+    let thread = socket::serve(socket, unlimited(), &sender).unwrap().thread;
     while clients(&mut app) == 0 {
         app.update();
     }

@@ -13,7 +13,10 @@ use std::{
     time::Instant,
 };
 
-use crate::{PATIENCE, visitor::Visitor};
+use crate::{
+    PATIENCE,
+    visitor::{TRY_AGAIN, Visitor},
+};
 
 /// The server in a process, which ends with this value.
 struct Program {
@@ -217,6 +220,45 @@ fn a_server_without_an_output_ends_well() {
     client.wait_for("bye, the server closes");
     let (status, errors) = program.end(|_| {});
     assert_eq!((status.code(), errors), (Some(0), Vec::new()));
+}
+
+/// Returns a number of clients for which a quarter of the descriptors is enough, on each side.
+fn storm() -> usize {
+    let limit = Command::new("sh").args(["-c", "ulimit -n"]).output();
+    let limit = String::from_utf8(limit.unwrap().stdout).unwrap();
+    // It may be "unlimited".
+    let limit: usize = limit.trim().parse().unwrap_or(usize::MAX);
+    (limit / 8).min(3000)
+}
+
+#[test]
+fn a_storm_of_logins_is_answered_and_does_not_delay_the_end() {
+    let (program, address) = Program::start("");
+    let connect = |_| Visitor::from(TcpStream::connect(address).unwrap());
+    let mut clients: Vec<_> = (0..storm()).map(connect).collect();
+    let mut waiting: Vec<_> = (0..clients.len()).collect();
+    while !waiting.is_empty() {
+        for nth in &waiting {
+            let name = format!("p{nth}");
+            let password: String = name.chars().rev().collect();
+            clients[*nth].say(format!("login {name} {password}\n"));
+        }
+        waiting.retain(|nth| {
+            let answer = clients[*nth].answer();
+            let is_late = answer.starts_with(TRY_AGAIN);
+            assert!(is_late || answer.starts_with("ok"), "{answer}");
+            is_late
+        });
+    }
+    // All speak at once, and read no more.
+    for client in &mut clients {
+        client.say("say hello\n".repeat(20));
+    }
+    let pressed = Instant::now();
+    program.press_ctrl_c();
+    let (status, _) = program.end(|_| {});
+    assert_eq!(status.code(), Some(0));
+    assert!(pressed.elapsed() < PATIENCE / 4, "{:?}", pressed.elapsed());
 }
 
 /// Returns the largest memory of a process so far, in kB.

@@ -1,35 +1,29 @@
 //! The commands of a client that has logged in.
 
-use core::{mem, time::Duration};
+use core::mem;
 use std::collections::BTreeSet;
 
 use bevy_due::{message::MessageContext, prelude::*};
 use bevy_ecs::prelude::*;
-use bevy_time::{Real, Time};
 
 use crate::client::{Client, Line, Player, client, heard, quit, say, words};
 
 /// The reply to `who` has at most this many names.
 const MANY: usize = 200;
 
-/// The players are told at most this many lines at a time.
+/// The players are told at most this many lines per frame.
 const MOST_LINES: usize = 20;
-
-/// The time between two tellings, for each player who is told. A telling wakes a thread per player.
-const REST_PER_PLAYER: Duration = Duration::from_micros(20);
 
 /// The names of all players.
 #[derive(Resource, Default)]
 pub struct Names(pub BTreeSet<String>);
 
-/// The lines that the players will be told, with their speakers.
+/// The lines that the players will be told, with their speakers, who have been told already.
 #[derive(Resource, Default)]
 pub struct Room {
     lines: Vec<(Entity, String)>,
     /// The number of lines that the players will miss.
     missed: usize,
-    /// The time of the next telling.
-    next: Duration,
 }
 
 /// Makes a client a player, unless there is one of that name.
@@ -75,7 +69,7 @@ fn player() -> MessageComponent {
     })
 }
 
-/// Keeps a line for the other players. A line costs the same, however many there are.
+/// Keeps a line for the other players. The cost does not depend on their number.
 fn tell_others(commands: &mut Commands, speaker: Entity, line: String) {
     commands.queue(move |world: &mut World| {
         let mut room = world.resource_mut::<Room>();
@@ -87,18 +81,9 @@ fn tell_others(commands: &mut Commands, speaker: Entity, line: String) {
     });
 }
 
-/// Tells each player the lines of the others, once per frame or less often.
-pub fn tell_players(
-    mut room: ResMut<Room>,
-    players: Query<(Entity, &Client), With<Player>>,
-    time: Res<Time<Real>>,
-) {
-    if room.lines.is_empty() || time.elapsed() < room.next {
-        return;
-    }
-    room.next = time.elapsed() + REST_PER_PLAYER * players.iter().len() as u32;
-    let mut lines = mem::take(&mut room.lines);
-    let missed = mem::take(&mut room.missed);
+/// Tells each player the lines of the others, once per frame: this wakes a thread for each of them.
+pub fn tell_players(mut room: ResMut<Room>, players: Query<(Entity, &Client), With<Player>>) {
+    let Room { mut lines, missed } = mem::take(&mut *room);
     if missed > 0 {
         lines.push((Entity::PLACEHOLDER, format!("and {missed} more lines")));
     }

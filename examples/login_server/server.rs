@@ -9,7 +9,10 @@ use core::{
 use std::{
     io::{self, ErrorKind, Write},
     net::TcpListener,
-    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
     thread::{self, JoinHandle},
     time::Instant,
 };
@@ -21,11 +24,7 @@ use bevy_due::{
 };
 use socket2::{Domain, Socket, Type};
 
-use crate::{
-    accounts, client,
-    settings::Settings,
-    socket::{self, Connection},
-};
+use crate::{accounts, client, output::Output, settings::Settings, socket};
 
 /// As many clients may wait at the door. `TcpListener::bind` lets 128 wait. The system ignores the
 /// next one, which tries again a second later.
@@ -48,7 +47,7 @@ pub struct Server {
     address: SocketAddr,
     /// The door is open until this is dropped.
     open: Sender<Infallible>,
-    door: JoinHandle<Vec<Connection>>,
+    door: JoinHandle<Vec<Arc<Output>>>,
 }
 
 impl Server {
@@ -99,10 +98,10 @@ impl Server {
         let start = Instant::now();
         let has_time = || start.elapsed() < LAST_WORDS;
         for client in clients.iter().take_while(|_| has_time()) {
-            client.output.say("bye, the server closes");
-            client.output.close();
+            client.say("bye, the server closes");
+            client.close();
         }
-        while has_time() && clients.iter().any(|client| !client.thread.is_finished()) {
+        while has_time() && clients.iter().any(is_served) {
             thread::sleep(PAUSE);
         }
         // This cuts off the remaining clients.
@@ -130,7 +129,7 @@ fn watch_door(
     closed: &Receiver<Infallible>,
     rate: Cooldown,
     sender: &MessageSender,
-) -> Vec<Connection> {
+) -> Vec<Arc<Output>> {
     let start = Instant::now();
     let mut complaint = Cooldown::new(COMPLAINT);
     let mut clients = Vec::new();
@@ -143,7 +142,7 @@ fn watch_door(
                 Duration::ZERO
             }
             Err(error) => {
-                clients.retain(|client: &Connection| !client.thread.is_finished());
+                clients.retain(is_served);
                 if !is_idle(&error) && complaint.try_use(start.elapsed()) {
                     writeln!(io::stderr(), "can't take more clients for now: {error}").ok();
                 }
@@ -154,6 +153,10 @@ fn watch_door(
             return clients;
         }
     }
+}
+
+fn is_served(client: &Arc<Output>) -> bool {
+    Arc::strong_count(client) > 1
 }
 
 /// Returns `true` if no client waits at the door.

@@ -5,7 +5,7 @@ use std::{
     io::{self, BufRead, BufReader, Read},
     net::TcpStream,
     sync::{Arc, mpsc},
-    thread::{self, JoinHandle},
+    thread,
     time::Instant,
 };
 
@@ -24,15 +24,8 @@ use crate::{
 /// Longer lines are an error.
 pub const LONGEST_LINE: usize = 512;
 
-/// A client, for the thread that ends the server.
-pub struct Connection {
-    pub output: Arc<Output>,
-    /// The last of the two threads to end.
-    pub thread: JoinHandle<()>,
-}
-
-/// Starts the two threads of a client.
-pub fn serve(socket: TcpStream, rate: Cooldown, sender: &MessageSender) -> io::Result<Connection> {
+/// Starts the two threads of a client. When both have ended, nobody else holds its output.
+pub fn serve(socket: TcpStream, rate: Cooldown, sender: &MessageSender) -> io::Result<Arc<Output>> {
     // On some systems, a socket inherits this from its listener.
     socket.set_nonblocking(false)?;
     // The output is written in large pieces anyway.
@@ -48,7 +41,7 @@ pub fn serve(socket: TcpStream, rate: Cooldown, sender: &MessageSender) -> io::R
     let sender = sender.clone();
     let to_read = output.clone();
     let reader = thread::Builder::new().name("client".into());
-    let thread = reader.spawn(move || {
+    reader.spawn(move || {
         let entity = enter(client, &sender);
         if let Some(entity) = entity {
             read_lines(&to_read, rate, |said| match said {
@@ -64,7 +57,7 @@ pub fn serve(socket: TcpStream, rate: Cooldown, sender: &MessageSender) -> io::R
             sender.run(despawn).ok();
         }
     })?;
-    Ok(Connection { output, thread })
+    Ok(output)
 }
 
 /// Spawns the entity of a client. If the inbox is full or the world has ended, the client is

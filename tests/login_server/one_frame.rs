@@ -5,7 +5,7 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     sync::Arc,
-    thread::{self, JoinHandle},
+    thread,
     time::Instant,
 };
 
@@ -109,7 +109,7 @@ fn a_crowd_that_speaks_at_once_is_heard_in_part_and_counted() {
 }
 
 /// Serves a client whose socket has no room for output, and waits for its welcome.
-fn serve_slow_reader(app: &mut App) -> (JoinHandle<()>, TcpStream) {
+fn serve_slow_reader(app: &mut App) -> (Arc<Output>, TcpStream) {
     let (mut socket, mut client) = socket_pair();
     socket.set_nonblocking(true).unwrap();
     let mut refusals = 0;
@@ -124,18 +124,18 @@ fn serve_slow_reader(app: &mut App) -> (JoinHandle<()>, TcpStream) {
         }
     }
     let sender = app.world_mut().message_sender();
-    let thread = socket::serve(socket, unlimited(), &sender).unwrap().thread;
+    let output = socket::serve(socket, unlimited(), &sender).unwrap();
     while clients(app) == 0 {
         app.update();
     }
-    (thread, client)
+    (output, client)
 }
 
 /// Reads a little at a time, but not enough to make room, until the server hangs up.
-fn trickle(app: &mut App, thread: JoinHandle<()>, mut client: &TcpStream) {
+fn trickle(app: &mut App, output: Arc<Output>, mut client: &TcpStream) {
     let start = Instant::now();
     let mut room = 1000;
-    while !thread.is_finished() {
+    while Arc::strong_count(&output) > 1 {
         assert!(start.elapsed() < PATIENCE, "should be cut off");
         app.update();
         if room > 0 {
@@ -143,15 +143,14 @@ fn trickle(app: &mut App, thread: JoinHandle<()>, mut client: &TcpStream) {
         }
         thread::yield_now();
     }
-    thread.join().unwrap();
 }
 
 #[test]
 fn a_client_that_leaves_has_a_second_to_read_its_output() {
     let mut app = app(FRAME);
-    let (thread, mut client) = serve_slow_reader(&mut app);
+    let (output, mut client) = serve_slow_reader(&mut app);
     client.write_all(b"\nquit\n").unwrap();
-    trickle(&mut app, thread, &client);
+    trickle(&mut app, output, &client);
     app.update();
     assert_eq!(clients(&mut app), 0);
 }
@@ -159,9 +158,9 @@ fn a_client_that_leaves_has_a_second_to_read_its_output() {
 #[test]
 fn a_client_is_cut_off_at_the_end_of_its_world() {
     let mut app = app(FRAME);
-    let (thread, client) = serve_slow_reader(&mut app);
+    let (output, client) = serve_slow_reader(&mut app);
     drop(app);
-    trickle(&mut App::new(), thread, &client);
+    trickle(&mut App::new(), output, &client);
 }
 
 #[test]
@@ -170,7 +169,7 @@ fn a_client_that_has_read_everything_needs_no_time_to_leave() {
     let mut app = app(Duration::ZERO);
     let (socket, mut client) = socket_pair();
     let sender = app.world_mut().message_sender();
-    let thread = socket::serve(socket, unlimited(), &sender).unwrap().thread;
+    socket::serve(socket, unlimited(), &sender).unwrap();
     while clients(&mut app) == 0 {
         app.update();
     }
@@ -180,7 +179,6 @@ fn a_client_that_has_read_everything_needs_no_time_to_leave() {
         assert!(start.elapsed() < PATIENCE, "should be despawned");
         app.update();
     }
-    thread.join().unwrap();
     let mut read = String::new();
     client.read_to_string(&mut read).unwrap();
     assert_eq!(read, "welcome, please log in\nbye\n");

@@ -26,7 +26,7 @@
 //! | reads too little | is cut off at 64 KiB of waiting output |
 //! | sends nothing | is dismissed after a while |
 //! | is one too many | waits until another client leaves |
-//! | is one of thousands who speak or log in at once | is heard among the first lines of a frame, or counted |
+//! | speaks or arrives in a crowd | is among the first 20 lines of the frame, or only counted |
 //! | sends escape sequences, or the name of another | gets an error |
 //!
 //! In the order of reading: `server` starts and stops everything, `socket` reads lines and `output`
@@ -81,13 +81,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(when_ended);
     tell("closing");
     for world in server.stop() {
-        let said = world.panic.map(|said| format!(", panicked: {said}"));
+        let how = match world.panic {
+            Some(said) => format!(", panicked: {said}"),
+            None if world.is_left_behind => ", still busy".into(),
+            None => String::new(),
+        };
         tell(format_args!(
-            "{} {}: {} messages undelivered{}",
+            "{} {}: {} messages undelivered{how}",
             world.group,
             world.nth,
             world.undelivered.len(),
-            said.unwrap_or_default(),
         ));
     }
     Ok(())

@@ -143,7 +143,8 @@ fn watch_door(
             }
             Err(error) => {
                 clients.retain(is_served);
-                if !is_idle(&error) && complaint.try_use(start.elapsed()) {
+                let is_idle = error.kind() == ErrorKind::WouldBlock;
+                if !is_idle && complaint.try_use(start.elapsed()) {
                     writeln!(io::stderr(), "can't take more clients for now: {error}").ok();
                 }
                 PAUSE
@@ -155,11 +156,7 @@ fn watch_door(
     }
 }
 
+/// Returns `true` until the world and both threads of a client have let go of it.
 fn is_served(client: &Arc<Output>) -> bool {
     Arc::strong_count(client) > 1
-}
-
-/// Returns `true` if no client waits at the door.
-fn is_idle(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::WouldBlock
 }

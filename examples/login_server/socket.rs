@@ -24,7 +24,7 @@ use crate::{
 /// Longer lines are an error.
 pub const LONGEST_LINE: usize = 512;
 
-/// Starts the two threads of a client. When both have ended, nobody else holds its output.
+/// Starts the two threads of a client.
 pub fn serve(socket: TcpStream, rate: Cooldown, sender: &MessageSender) -> io::Result<Arc<Output>> {
     // On some systems, a socket inherits this from its listener.
     socket.set_nonblocking(false)?;

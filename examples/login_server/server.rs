@@ -99,6 +99,9 @@ impl Server {
         let has_time = || start.elapsed() < LAST_WORDS;
         for client in clients.iter().take_while(|_| has_time()) {
             client.say("bye, the server closes");
+        }
+        // Not before all have heard it, because the end of thousands of threads takes longer.
+        for client in clients.iter().take_while(|_| has_time()) {
             client.close();
         }
         while has_time() && clients.iter().any(is_served) {

@@ -7,8 +7,8 @@ use thiserror::Error;
 use crate::ids::JournalId;
 
 /// What is left to do if a file is lost.
-const IF_LOST: &str = "What only this file had is lost. Other shards take back what was on its way to it with \
-                       `Shard::reclaim`";
+const IF_LOST: &str = "If it is lost, make a new shard of a copy with `Shard::restore`, or begin anew with \
+                       `Shard::create`. Other shards take back what was on its way to it with `Shard::reclaim`";
 
 /// The reason why the file of a shard could not be created, opened or written.
 ///

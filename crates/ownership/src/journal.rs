@@ -62,6 +62,8 @@ pub(crate) struct Journal {
 pub(crate) struct Contents {
     pub(crate) zones: BTreeMap<StableKey, Recovered>,
     pub(crate) dead: BTreeSet<JournalId>,
+    /// Whether the file was made of a copy of another one. Its entities may live elsewhere.
+    pub(crate) is_restored: bool,
 }
 
 impl Contents {
@@ -136,6 +138,43 @@ impl Journal {
         Ok(())
     }
 
+    /// Gives the file a new id, without anything that was between its zones and others. `forget` changes the stored
+    /// forms of its entities.
+    pub(crate) fn restore(
+        &mut self,
+        forget: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Result<(), JournalError> {
+        let Some(database) = &self.database else {
+            return Ok(());
+        };
+        let id = random_id();
+        let write = || -> Result<(), redb::Error> {
+            let contents = read(database)?;
+            let transaction = database.begin_write()?;
+            let mut tables = Tables::open(&transaction)?;
+            tables.streams.retain(|_, _| false)?;
+            tables.items.retain(|(from, to, _), _| from == to)?;
+            for (zone, recovered) in contents.zones {
+                for (Life { key, birth }, (epoch, body)) in recovered.entities {
+                    if let Some(body) = forget(&body) {
+                        let entity = (zone.0, key.0, birth);
+                        tables.entities.insert(entity, (epoch, &*body))?;
+                    }
+                }
+            }
+            drop(tables);
+            {
+                let mut meta = transaction.open_table(META)?;
+                meta.insert("id", text_of(id).as_str())?;
+                meta.insert("restored", "")?;
+            }
+            Ok(transaction.commit()?)
+        };
+        write().map_err(|error| self.file.error("restore", error))?;
+        self.id = id;
+        Ok(())
+    }
+
     /// Reads everything.
     pub(crate) fn read(&self) -> Result<Contents, JournalError> {
         let Some(database) = &self.database else {
@@ -148,20 +187,29 @@ impl Journal {
 /// Creates the tables in an empty file.
 fn initialize(file: &JournalFile) -> Result<Database, JournalError> {
     let database = file.database()?;
-    let random = || u128::from(RandomState::new().hash_one(()));
-    let id = random() << 64 | random();
+    let id = random_id();
     let write = || -> Result<(), redb::Error> {
         let transaction = database.begin_write()?;
         {
             let mut meta = transaction.open_table(META)?;
             meta.insert("version", VERSION.to_string().as_str())?;
-            meta.insert("id", format!("{ID_PREFIX}{id:032x}").as_str())?;
+            meta.insert("id", text_of(id).as_str())?;
         }
         Tables::open(&transaction)?;
         Ok(transaction.commit()?)
     };
     write().map_err(|error| file.error("create", error))?;
     Ok(database)
+}
+
+fn random_id() -> JournalId {
+    let random = || u128::from(RandomState::new().hash_one(()));
+    JournalId(random() << 64 | random())
+}
+
+/// Returns the text by which an id can be found in a damaged file.
+fn text_of(JournalId(id): JournalId) -> String {
+    format!("{ID_PREFIX}{id:032x}")
 }
 
 fn read_id(file: &JournalFile, database: &Database) -> Result<JournalId, JournalError> {
@@ -271,6 +319,8 @@ fn write(database: &Database, records: &[Record]) -> Result<(), redb::Error> {
 fn read(database: &Database) -> Result<Contents, redb::Error> {
     let transaction = database.begin_read()?;
     let mut contents = Contents::default();
+    let restored = transaction.open_table(META)?.get("restored")?;
+    contents.is_restored = restored.is_some();
     for row in transaction.open_table(READINGS)?.iter()? {
         let (key, body) = row?;
         contents.zone(key.value()).readings = Some(body.value().to_vec());

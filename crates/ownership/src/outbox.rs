@@ -76,6 +76,13 @@ impl Outbox {
         pending.map(|(&to, _)| to)
     }
 
+    /// Notes that no letters are on their way any more.
+    pub(crate) fn all_arrived(&mut self) {
+        for to in self.on_the_way().collect::<Vec<_>>() {
+            self.arrived(to);
+        }
+    }
+
     /// Notes that no letters to `to` are on their way any more.
     pub(crate) fn arrived(&mut self, to: StableKey) {
         if let Some(pending) = self.recipients.get_mut(&to) {

@@ -20,8 +20,10 @@ use crate::{
     committer::{Committer, Stall, Submitter},
     error::JournalError,
     ids::JournalId,
+    item::{decode, encode},
     journal::{Contents, Journal, Recovered},
     owners::{OwnerStore, Referee},
+    stored::Stored,
 };
 
 /// A process with a file, in which the [zones](Shard::zone) of this process live.
@@ -118,6 +120,33 @@ impl Shard {
         let journal = Journal::open(file)?;
         log::info!("{} is the shard {}", file.display(), journal.id());
         Self::new(journal)
+    }
+
+    /// Makes a new shard of a copy of another one whose file is lost, and returns the id of that one. Then call
+    /// [`reclaim`](Self::reclaim) with it in all other shards.
+    ///
+    /// Without this call, the others refuse an old copy, because its shard has forgotten what it has agreed with them.
+    /// Make copies while no process has the file open, or with a snapshot of the file system.
+    ///
+    /// - What happened after the copy is lost. So letters of that time may be paid twice, or not at all.
+    /// - An entity that lives elsewhere by now is dropped here, with a warning, as soon as its zone answers.
+    /// - What was on its way between shards when the copy was made is gone.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`open`](Self::open).
+    pub fn restore(copy: impl AsRef<Path>) -> Result<JournalId, JournalError> {
+        restore(Journal::open(copy.as_ref())?)
+    }
+
+    /// Like [`restore`](Self::restore), with a disk in memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`restore`](Self::restore).
+    #[cfg(feature = "simulated-disk")]
+    pub fn restore_simulated(disk: SimulatedDisk) -> Result<JournalId, JournalError> {
+        restore(Journal::open_simulated(disk)?)
     }
 
     /// Opens a disk in memory. An empty one gets a new shard.
@@ -234,6 +263,11 @@ impl Shard {
         self.0.committer.submitter()
     }
 
+    /// Returns `true` if the shard was made of a copy.
+    pub(crate) fn is_restored(&self) -> bool {
+        self.zones().recovered.is_restored
+    }
+
     /// Opens a zone, and returns what the journal has of it, with the dead journals.
     pub(crate) fn open_zone(
         &self,
@@ -254,6 +288,17 @@ impl Shard {
         // No code panics while it holds the lock.
         self.0.zones.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lets the entities of a copy send their next letters, whatever has become of those before.
+fn restore(mut journal: Journal) -> Result<JournalId, JournalError> {
+    let lost = journal.id();
+    journal.restore(|stored| {
+        let mut stored: Stored = decode(stored).ok()?;
+        stored.outbox.all_arrived();
+        encode(&stored).ok()
+    })?;
+    Ok(lost)
 }
 
 impl fmt::Debug for Inner {

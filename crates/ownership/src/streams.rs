@@ -136,7 +136,7 @@ pub(crate) enum StreamError {
     /// The journal of this zone is older than what the other zone has.
     #[error(
         "the file of this zone is older than what zone {} has from it: start the zone with its latest file. If that is \
-         lost, start it with a new one, and call `Shard::reclaim` in the other zones with the id of this one",
+         lost, make a new shard of this one with `Shard::restore`, and call `Shard::reclaim` in the other shards",
         peer.zone.0
     )]
     Stale { peer: ZoneId },

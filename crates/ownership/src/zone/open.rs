@@ -110,6 +110,7 @@ pub(crate) fn open(
         return Err(BevyError::error(CannotLoad(unloadable)));
     }
     zone.finish_opening(world);
+    zone.ask_for_copies();
     zone.check_owners();
     zone.give_up_dead(world);
     world.insert_resource(zone);

@@ -38,6 +38,7 @@ impl ZoneState {
         } = core::mem::take(&mut *arrivals);
         if is_peer_up {
             self.post.streams.try_again();
+            self.ask_for_copies();
         }
         for journal in self.home.shard.reclaimed_after(self.lost.reclaims) {
             self.lost.reclaims += 1;
@@ -57,6 +58,25 @@ impl ZoneState {
         self.tell_failures(world);
         self.route_waiting(world);
         Ok(())
+    }
+
+    /// Asks who has the entities of this zone, if it was made of a copy.
+    pub(super) fn ask_for_copies(&mut self) {
+        if !self.home.shard.is_restored() {
+            return;
+        }
+        let lives = self.book.owned.iter();
+        let lives = lives.map(|(&key, owned)| Recipient::Life(owned.life(key)));
+        self.ask_all_zones(&lives.collect::<Vec<_>>());
+    }
+
+    fn ask_all_zones(&mut self, recipients: &[Recipient]) {
+        let from = self.home.me.zone;
+        for recipients in recipients.chunks(KEYS_AT_ONCE) {
+            let recipients = recipients.to_vec();
+            let locate = Message::Locate { from, recipients };
+            self.post.to_tell.push((None, locate));
+        }
     }
 
     /// Sends the items whose recipients are known by now.
@@ -284,12 +304,7 @@ impl ZoneState {
         let unknown = self.post.unrouted.recipients().into_iter();
         let unknown: Vec<_> = unknown.filter(|&it| self.owned(it).is_none()).collect();
         let unknown = self.post.routes.take_questions(unknown, now);
-        let from = self.home.me.zone;
-        for recipients in unknown.chunks(KEYS_AT_ONCE) {
-            let recipients = recipients.to_vec();
-            let locate = Message::Locate { from, recipients };
-            self.post.to_tell.push((None, locate));
-        }
+        self.ask_all_zones(&unknown);
         let zone_now = self.storage.readings(world).real();
         let messages = self.post.streams.messages(now, zone_now).into_iter();
         let messages = messages.map(|(to, message)| (Some(to), message));

@@ -1,7 +1,7 @@
 //! Journals that are lost, or older than they should be.
 
 use bevy_due::worlds::StableKey;
-use bevy_due_ownership::SimulatedDisk;
+use bevy_due_ownership::{Shard, SimulatedDisk};
 
 use crate::cluster::{Cluster, Failures};
 
@@ -150,4 +150,45 @@ fn letters_come_back_when_a_journal_is_given_up() {
         cluster.update();
         assert!(cluster.is_at_rest(), "after {steps} steps");
     }
+}
+
+#[test]
+fn a_shard_can_be_restored_from_a_copy() {
+    let mut cluster = two();
+    let guard = StableKey(9);
+    cluster.spawn(1, guard, ());
+    cluster.update();
+    cluster.send_to(BANK, 0);
+    cluster.run_until("the bank", |cluster| cluster.find(BANK) == Some(0));
+    cluster.run_until("rest", Cluster::is_at_rest);
+    // A letter of the copy waits for its receipt, and the bank has gone there and back again since.
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    cluster.send_to(BANK, 1);
+    cluster.run_until("the bank", |cluster| cluster.find(BANK) == Some(1));
+    cluster.mail(guard, HERO, 1);
+    cluster.update_one(1);
+    let copy = cluster.nodes[1].disk.after_kill();
+    cluster.run_until("the letter", |cluster| cluster.ledger(HERO).gold == 1);
+    cluster.send_to(BANK, 0);
+    cluster.run_until("the bank", |cluster| cluster.find(BANK) == Some(0));
+    cluster.run_until("rest", Cluster::is_at_rest);
+
+    cluster.lose_power(1, 0);
+    let lost = Shard::restore_simulated(copy.clone()).unwrap();
+    cluster.shard(0).reclaim(lost);
+    cluster.update();
+    cluster.nodes[1].disk = copy;
+    cluster.start(1);
+    for _ in 0..3 {
+        cluster.update();
+    }
+    assert_eq!(cluster.find(BANK), Some(0), "the copy of the bank is gone");
+    assert_eq!(cluster.find(guard), Some(1));
+    cluster.mail(guard, HERO, 2);
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move and the letter", |cluster| {
+        cluster.find(HERO) == Some(1) && cluster.ledger(HERO).letters == [1, 2]
+    });
+    cluster.run_until("rest", Cluster::is_at_rest);
 }

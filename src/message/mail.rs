@@ -176,6 +176,56 @@ impl Packet {
         }
     }
 
+    /// Creates a packet from an id and a value, in the format of [postcard](https://docs.rs/postcard).
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the value's `Serialize`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{message::Packet, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// const PAY: u32 = 4;
+    ///
+    /// #[derive(Component)]
+    /// struct Gold(u64);
+    ///
+    /// // A callback returns the errors of what it gets.
+    /// let purse = MessageComponent::new().on_packet(PAY, |mut me, packet| -> Result {
+    ///     let amount: u64 = packet.decode()?;
+    ///     me.entity.get_mut::<Gold>().ok_or("no purse")?.0 += amount;
+    ///     Ok(())
+    /// });
+    /// let packet = Packet::encode(PAY, &300_u64)?;
+    /// assert_eq!(packet.decode::<u64>()?, 300);
+    /// assert!(packet.decode::<(u64, u64)>().is_err());
+    /// # Ok::<(), BevyError>(())
+    /// ```
+    #[cfg(any(feature = "serialize", feature = "worlds"))]
+    pub fn encode(id: u32, value: &impl serde::Serialize) -> Result<Self> {
+        Ok(Self::new(id, postcard::to_allocvec(value)?))
+    }
+
+    /// Returns the value in a packet that was made with [`encode`](Self::encode).
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the value's `Deserialize`, also if bytes are left over.
+    #[cfg(any(feature = "serialize", feature = "worlds"))]
+    pub fn decode<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T> {
+        let error = |error: &dyn core::fmt::Display| {
+            let (id, name) = (self.id, type_name::<T>());
+            BevyError::from(format!("the packet {id} has no `{name}`: {error}"))
+        };
+        match postcard::take_from_bytes(&self.payload).map_err(|it| error(&it))? {
+            (value, []) => Ok(value),
+            (_, rest) => Err(error(&format!("{} bytes are left over", rest.len()))),
+        }
+    }
+
     /// Returns the id.
     #[must_use]
     pub fn id(&self) -> u32 {

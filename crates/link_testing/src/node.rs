@@ -1,4 +1,4 @@
-//! A node in a process of its own.
+//! A process that obeys commands on its standard input and prints lines.
 
 use core::time::Duration;
 use std::{
@@ -13,7 +13,7 @@ use std::{
 
 use crate::PATIENCE;
 
-/// A process that runs an [example](crate::example). It is killed when this is dropped.
+/// A process, such as one that runs an [example](crate::example). It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Node {
     name: String,
@@ -41,8 +41,13 @@ impl Node {
         let example = target.join("examples").join(example);
         let hint = "`cargo test` builds it, `cargo test --test` does not";
         assert!(example.exists(), "{}: {hint}", example.display());
-        let mut child = Command::new(example)
-            .args(arguments.split(' '))
+        let name = arguments.split(' ').next().unwrap_or_default();
+        Self::spawn(name, Command::new(example).args(arguments.split(' ')))
+    }
+
+    /// Starts a program.
+    pub fn spawn(name: &str, command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -50,9 +55,8 @@ impl Node {
             .expect("the node starts");
         let lines = lines_of(child.stdout.take().expect("it is piped"));
         let errors = lines_of(child.stderr.take().expect("it is piped"));
-        let name = arguments.split(' ').next().unwrap_or_default().into();
         Self {
-            name,
+            name: name.into(),
             child,
             lines,
             errors,
@@ -60,10 +64,29 @@ impl Node {
         }
     }
 
-    /// Gives the node a command.
+    /// Gives the node a command. One that has ended hears nothing.
     pub fn tell(&mut self, command: &str) {
         let input = self.child.stdin.as_mut().expect("it is piped");
-        writeln!(input, "{command}").expect("the node reads");
+        writeln!(input, "{command}").ok();
+    }
+
+    /// Returns the id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns how the process has ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it is a child")
+    }
+
+    /// Returns the lines on stdout and on stderr since the last call. After the end of the process, these are all.
+    pub fn unread(&mut self) -> [Vec<String>; 2] {
+        let has_ended = self.ended().is_some();
+        [&self.lines, &self.errors].map(|lines| match has_ended {
+            true => lines.iter().collect(),
+            false => lines.try_iter().collect(),
+        })
     }
 
     /// Waits for a line, and returns those before it.
@@ -197,7 +220,7 @@ impl Node {
     pub fn wait(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().expect("it is a child") {
+            if let Some(status) = self.ended() {
                 return status;
             }
             assert!(

@@ -17,7 +17,7 @@ use bevy_ecs::error::BevyError;
 
 use crate::{
     audit::{Audit, Seen},
-    disk::Disk,
+    disk::{self, Disk},
     member::{Member, State},
     options::Options,
     shard::{Found, Link, Settings, Status},
@@ -111,7 +111,7 @@ impl<'a> Cluster<'a> {
                 players: options.players,
                 build: 1,
                 is_resting: false,
-                file: folder.join("shard.redb"),
+                file: folder.join(disk::FILE),
                 link: link.clone(),
             };
             Shard::create(&settings.file)?;
@@ -354,7 +354,12 @@ impl<'a> Cluster<'a> {
         self.next_line = now + SECOND;
         let Seen { moves, firings, .. } = self.seen;
         let (moves_before, firings_before) = core::mem::replace(&mut self.told, (moves, firings));
-        let members: Vec<_> = self.members.iter_mut().map(line).collect();
+        let mut members: Vec<_> = self.members.iter_mut().map(line).collect();
+        members.extend(
+            self.disk
+                .as_ref()
+                .map(|it| format!("disk 1: {:?}", it.state)),
+        );
         say(&format!(
             "{:4} s: {:4} moves/s, {:4} firings/s, {} kills, {} stops {}",
             self.start.elapsed().as_secs(),

@@ -1,4 +1,4 @@
-//! A disk that is full or hangs now and then: an image of a file system, which needs root on Linux.
+//! A disk that is full or hangs now and then: a file with an XFS. It needs Linux, root and `mkfs.xfs`.
 
 use core::time::Duration;
 use std::{
@@ -8,15 +8,18 @@ use std::{
     time::Instant,
 };
 
+/// The file of the shard.
+pub(crate) const FILE: &str = "shard.redb";
+
 pub(crate) struct Disk {
     folder: PathBuf,
-    state: State,
+    pub(crate) state: State,
     until: Instant,
     pub(crate) faults: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
     Well,
     Full,
     Hangs,
@@ -26,8 +29,9 @@ impl Disk {
     /// Mounts a small disk at a folder.
     pub(crate) fn mount(folder: &Path) -> io::Result<Self> {
         let image = folder.with_extension("image");
-        fs::File::create(&image)?.set_len(256 << 20)?;
-        run(Command::new("mkfs.ext4").arg("-q").arg(&image))?;
+        // The smallest that XFS takes.
+        fs::File::create(&image)?.set_len(300 << 20)?;
+        run(Command::new("mkfs.xfs").arg("-q").arg(&image))?;
         run(Command::new("mount")
             .args(["-o", "loop"])
             .arg(&image)
@@ -65,7 +69,7 @@ impl Disk {
     pub(crate) fn mend(&mut self) -> io::Result<()> {
         match self.state {
             State::Well => {}
-            State::Full => fs::remove_file(self.ballast())?,
+            State::Full => fs::remove_dir_all(self.ballast())?,
             State::Hangs => self.freeze("--unfreeze")?,
         }
         self.state = State::Well;
@@ -76,12 +80,24 @@ impl Disk {
         self.folder.join("ballast")
     }
 
+    /// Takes all space. The file shares its blocks with a copy, so that it needs space for each change.
     fn fill(&self) -> io::Result<()> {
-        let mut ballast = fs::File::create(self.ballast())?;
-        match io::copy(&mut io::repeat(1), &mut ballast) {
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(()),
-            other => other.map(|_| ()),
+        let ballast = self.ballast();
+        fs::create_dir_all(&ballast)?;
+        let mut copy = Command::new("cp");
+        copy.arg("--reflink=always")
+            .arg(self.folder.join(FILE))
+            .arg(&ballast);
+        run(&mut copy)?;
+        for (nth, size) in (14..29).rev().map(|bits| 1 << bits).enumerate() {
+            let file = ballast.join(nth.to_string());
+            // What does not fit is smaller.
+            run(Command::new("fallocate")
+                .args(["-l", &size.to_string()])
+                .arg(file))
+            .ok();
         }
+        Ok(())
     }
 
     fn freeze(&self, how: &str) -> io::Result<()> {

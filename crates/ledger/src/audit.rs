@@ -8,95 +8,75 @@ use crate::{
     shard::Found,
 };
 
-/// What the processes have said, as the clients of players would see it.
+/// What the clients of players have seen: lines such as `moved 7 3`, the third move of player 7.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// The kinds of events, the keys of players, and how often it had happened to them.
-    events: BTreeSet<(&'static str, u64, u64)>,
+    events: BTreeSet<(String, u64, u64)>,
     pub(crate) moves: u64,
     pub(crate) firings: u64,
+    pub(crate) faults: Vec<String>,
 }
 
 impl Seen {
-    /// Takes a line, which players see once.
-    pub(crate) fn take(&mut self, kind: &str, numbers: &str, faults: &mut Vec<String>) {
-        let (kind, total) = match kind {
-            "moved" => ("moved", &mut self.moves),
-            "hungry" => ("hungry", &mut self.firings),
-            "hurt" => ("hurt", &mut self.firings),
-            _ => return faults.push(format!("a shard says {kind} {numbers}")),
-        };
-        let numbers = numbers.split_once(' ').and_then(|(player, count)| {
-            let event: (u64, u64) = (player.parse().ok()?, count.parse().ok()?);
-            Some(event)
-        });
-        *total += 1;
-        match numbers {
-            Some((player, count)) if self.events.insert((kind, player, count)) => {}
-            _ => faults.push(format!("players saw twice: {kind} {numbers:?}")),
+    pub(crate) fn take(&mut self, line: &str) {
+        let mut words = line.split(' ');
+        let kind = words.next().unwrap_or_default().to_owned();
+        match kind == "moved" {
+            true => self.moves += 1,
+            false => self.firings += 1,
+        }
+        let mut number = || words.next()?.parse().ok();
+        let event = number().zip(number());
+        if !event.is_some_and(|(player, count)| self.events.insert((kind, player, count))) {
+            self.faults.push(format!("players saw twice: {line}"));
         }
     }
 
-    /// Returns what players have seen, and what is not stored.
-    pub(crate) fn not_among(&self, found: &[(u64, Found)]) -> Vec<String> {
-        let found = found.iter().map(|(_, found)| (found.player, found));
+    /// Checks that all of it is stored.
+    pub(crate) fn check(&mut self, found: &[(u64, Found)]) {
+        let found = found.iter().map(|(_, found)| (found.player, &found.ledger));
         let found: BTreeMap<_, _> = found.collect();
-        let is_lost = |&&(kind, player, count): &&(&str, u64, u64)| {
-            let stored = found.get(&player).map_or(0, |it| match kind {
-                "moved" => it.ledger.moves,
-                "hungry" => it.ledger.hungry,
-                _ => it.ledger.hurt,
+        for (kind, player, count) in &self.events {
+            let stored = found.get(player).map_or(0, |ledger| match &**kind {
+                "moved" => ledger.moves,
+                "hungry" => ledger.hungry,
+                _ => ledger.hurt,
             });
-            count > stored
-        };
-        let lost = self.events.iter().filter(is_lost);
-        let line = |(kind, player, count)| {
-            format!("players saw {kind} {player} {count}, which is not stored")
-        };
-        lost.copied().map(line).collect()
+            if *count > stored {
+                let fault = format!("players saw {kind} {player} {count}, and {stored} are stored");
+                self.faults.push(fault);
+            }
+        }
     }
 }
 
 /// What the books say.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
-    moves: u64,
-    failed_moves: u64,
-    letters: u64,
-    returned: u64,
-    requests: u64,
-    firings: u64,
+    sums: [u64; SUMS.len()],
     lost: u64,
     doubled: u64,
     pub(crate) faults: Vec<String>,
 }
 
+const SUMS: [&str; 6] = [
+    "moves", "refused", "letters", "returned", "requests", "firings",
+];
+
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            moves,
-            failed_moves,
-            letters,
-            returned,
-            requests,
-            firings,
-            lost,
-            doubled,
-            ..
-        } = self;
-        write!(
-            f,
-            "{moves} moves, {failed_moves} refused, {letters} letters, {returned} returned, {requests} requests, \
-             {firings} firings, {lost} lost, {doubled} doubled"
-        )
+        for (sum, what) in self.sums.iter().zip(SUMS) {
+            write!(f, "{sum} {what}, ")?;
+        }
+        write!(f, "{} lost, {} doubled", self.lost, self.doubled)
     }
 }
 
 impl Audit {
-    /// Checks the players that were found in a place, with the shards where they were.
+    /// Checks the players that were found, with the numbers of their shards.
     pub(crate) fn of(found: &[(u64, Found)], players: u64, time: Duration) -> Self {
         let mut audit = Self::default();
-        let mut by_player: BTreeMap<u64, &Found> = BTreeMap::new();
+        let mut by_player = BTreeMap::new();
         let mut shards: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for (shard, found) in found {
             by_player.insert(found.player, found);
@@ -109,8 +89,10 @@ impl Audit {
         }
         let gold = by_player.values().map(|it| it.ledger.gold).sum();
         audit.compare("all gold", players * GOLD, gold);
-        by_player.values().for_each(|it| audit.check(it, time));
-        audit.check_letters(&by_player);
+        for found in by_player.values() {
+            audit.check(found, time);
+            audit.check_letters(found, &by_player);
+        }
         audit
     }
 
@@ -124,52 +106,55 @@ impl Audit {
         }
     }
 
+    fn add(&mut self, sums: [u64; SUMS.len()]) {
+        self.sums
+            .iter_mut()
+            .zip(sums)
+            .for_each(|(sum, it)| *sum += it);
+    }
+
     fn check(&mut self, found: &Found, time: Duration) {
         let Found { player, ledger, .. } = found;
-        self.moves += ledger.moves;
-        self.failed_moves += ledger.failed_moves;
-        self.requests += ledger.asked;
-        self.firings += ledger.hungry + ledger.hurt;
+        let firings = ledger.hungry + ledger.hurt;
+        self.add([
+            ledger.moves,
+            ledger.failed_moves,
+            0,
+            0,
+            ledger.asked,
+            firings,
+        ]);
         let violations = ledger.violations.iter();
         let violations = violations.map(|what| format!("player {player}: {what}"));
         self.faults.extend(violations);
-        let pairs = [
+        for (what, expected, found) in [
             ("complete requests", ledger.asked, ledger.answered),
             ("wounds", ledger.hurt, found.wounds),
-            (
-                "firings of hunger",
-                found.hungry.unwrap_or(0),
-                ledger.hungry,
-            ),
+            ("firings of hunger", found.hungry, ledger.hungry),
             ("firings of poison that are left", 0, ledger.poison),
-        ];
-        for (what, expected, found) in pairs {
+        ] {
             self.compare(format_args!("{what} of player {player}"), expected, found);
         }
-        let most = time.as_millis() / hunger(*player).as_millis() + 2;
-        if u128::from(ledger.hungry) > most {
-            self.faults.push(format!(
-                "player {player} was hungry {} times, and {time:?} suffice for {most}",
-                ledger.hungry
-            ));
+        let most = (time.as_millis() / hunger(*player).as_millis()) as u64 + 2;
+        if ledger.hungry > most {
+            let times = ledger.hungry;
+            let fault = format!("player {player} was hungry {times} times in {time:?}, not {most}");
+            self.faults.push(fault);
         }
     }
 
-    /// Compares the letters that players have sent with those that others have received.
-    fn check_letters(&mut self, players: &BTreeMap<u64, &Found>) {
-        for (from, sender) in players {
-            for (to, sent) in &sender.ledger.partners {
-                let recipient = players.get(to);
-                let received = recipient.and_then(|it| it.ledger.partners.get(from));
-                let received = received.cloned().unwrap_or_default();
-                let letters = received.received + sent.returned;
-                self.letters += sent.sent;
-                self.returned += sent.returned;
-                let way = format_args!("from player {from} to {to}").to_string();
-                self.compare(format_args!("letters {way}"), sent.sent, letters);
-                let [expected, found] = [sent.gold_sent, received.gold_received];
-                self.compare(format_args!("gold {way}"), expected, found);
-            }
+    /// Compares the letters that a player has sent with those that others have received.
+    fn check_letters(&mut self, sender: &Found, players: &BTreeMap<u64, &Found>) {
+        for (to, sent) in &sender.ledger.partners {
+            let recipient = players.get(to);
+            let received = recipient.and_then(|it| it.ledger.partners.get(&sender.player));
+            let received = received.cloned().unwrap_or_default();
+            self.add([0, 0, sent.sent, sent.returned, 0, 0]);
+            let way = format!("from player {} to {to}", sender.player);
+            let arrived = received.received + sent.returned;
+            self.compare(format_args!("letters {way}"), sent.sent, arrived);
+            let [sent, received] = [sent.gold_sent, received.gold_received];
+            self.compare(format_args!("gold {way}"), sent, received);
         }
     }
 }

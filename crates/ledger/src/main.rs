@@ -39,7 +39,11 @@ fn main() -> Result<ExitCode, BevyError> {
     if let [_, shard, settings] = &*arguments
         && shard == "shard"
     {
-        return shard::run(&shard::read_word(settings)?).map(|()| ExitCode::SUCCESS);
+        if let Err(error) = shard::run(&shard::read_word(settings)?) {
+            eprintln!("{error}");
+            return Ok(ExitCode::FAILURE);
+        }
+        return Ok(ExitCode::SUCCESS);
     }
     cluster::run(&options::Options::from_command_line()?)
 }

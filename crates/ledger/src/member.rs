@@ -13,17 +13,24 @@ use std::{
 use bevy_due_link_testing::node::Node;
 use bevy_ecs::error::BevyError;
 
-use crate::shard::{Found, Settings, Status, read_word, word};
+use crate::{
+    audit::Seen,
+    shard::{Found, Settings, Status, read_word, word},
+};
+
+/// The clocks of the shards, in the words of `faketime`.
+const SKEWS: [&str; 4] = ["-1d", "+400d", "+0", "+7"];
 
 pub(crate) struct Member {
     pub(crate) settings: Settings,
-    /// How much its wall clock is off, in the words of `faketime`.
-    pub(crate) skew: Option<&'static str>,
-    pub(crate) state: State,
+    pub(crate) node: Option<Node>,
+    /// Until when the process is down or stopped, if it is.
+    until: Option<Instant>,
     pub(crate) status: Status,
+    pub(crate) heard: Instant,
     /// Since when nothing is on its way.
     pub(crate) calm_since: Option<Instant>,
-    /// The players that it has told.
+    /// The players that it has told, and whether these are all.
     pub(crate) found: Vec<Found>,
     pub(crate) has_told_all: bool,
     /// How many entities its file has, and how many were on their way.
@@ -31,41 +38,20 @@ pub(crate) struct Member {
     log: File,
 }
 
-pub(crate) enum State {
-    Down { until: Instant },
-    Runs { node: Node, heard: Instant },
-    Stopped { node: Node, until: Instant },
-}
-
-/// What a member has said since the last time.
-#[derive(Default)]
-pub(crate) struct News {
-    /// What players see.
-    pub(crate) events: Vec<String>,
-    pub(crate) warnings: Vec<String>,
-    pub(crate) ended: Option<ExitStatus>,
-}
-
 impl Member {
     /// Starts a process, whose warnings also go to a file.
-    pub(crate) fn new(
-        settings: Settings,
-        skew: Option<&'static str>,
-        log: &Path,
-    ) -> io::Result<Self> {
-        let log = File::create(log)?;
+    pub(crate) fn new(settings: Settings, log: &Path) -> io::Result<Self> {
         let mut member = Self {
             settings,
-            skew,
-            state: State::Down {
-                until: Instant::now(),
-            },
+            node: None,
+            until: None,
             status: Status::default(),
+            heard: Instant::now(),
             calm_since: None,
             found: Vec::new(),
             has_told_all: false,
             stored: String::new(),
-            log,
+            log: File::create(log)?,
         };
         member.start()?;
         Ok(member)
@@ -74,112 +60,113 @@ impl Member {
     pub(crate) fn start(&mut self) -> io::Result<()> {
         let mut command = Command::new(env::current_exe()?);
         command.args(["shard", &word(&self.settings)]);
-        if let Some(skew) = self.skew {
+        if self.settings.is_skewed {
             command
                 .env("LD_PRELOAD", faketime()?)
-                .env("FAKETIME", skew)
-                .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+                .env("FAKETIME", SKEWS[self.settings.nth as usize % SKEWS.len()])
                 .env("DONT_FAKE_MONOTONIC", "1");
         }
         let name = format!("shard {}", self.settings.nth + 1);
-        self.state = State::Runs {
-            node: Node::spawn(&name, &mut command),
-            heard: Instant::now(),
-        };
+        self.node = Some(Node::spawn(&name, &mut command));
+        self.until = None;
+        self.heard = Instant::now();
         Ok(())
     }
 
-    pub(crate) fn node(&mut self) -> Option<&mut Node> {
-        match &mut self.state {
-            State::Down { .. } => None,
-            State::Runs { node, .. } | State::Stopped { node, .. } => Some(node),
-        }
+    pub(crate) fn is_running(&self) -> bool {
+        self.node.is_some() && self.until.is_none()
     }
 
     pub(crate) fn tell(&mut self, command: &str) {
-        self.node().into_iter().for_each(|node| node.tell(command));
+        self.node.iter_mut().for_each(|node| node.tell(command));
     }
 
-    pub(crate) fn kill(&mut self) {
-        self.node()
-            .into_iter()
-            .for_each(|node| node.signal("-KILL"));
+    pub(crate) fn kill(&self) {
+        self.node.iter().for_each(|node| node.signal("-KILL"));
     }
 
     /// Stops a process that runs, for a while.
     pub(crate) fn stop(&mut self, time: Duration) {
-        let now = Instant::now();
-        let down = State::Down { until: now };
-        self.state = match core::mem::replace(&mut self.state, down) {
-            State::Runs { node, .. } => {
-                node.signal("-STOP");
-                let until = now + time;
-                State::Stopped { node, until }
-            }
-            other => other,
-        };
+        self.node.iter().for_each(|node| node.signal("-STOP"));
+        self.until = Some(Instant::now() + time);
     }
 
-    /// Lets it go on after a stop.
-    pub(crate) fn go_on(&mut self) {
-        let now = Instant::now();
-        let down = State::Down { until: now };
-        self.state = match core::mem::replace(&mut self.state, down) {
-            State::Stopped { node, .. } => {
-                node.signal("-CONT");
-                State::Runs { node, heard: now }
-            }
-            other => other,
-        };
+    /// Starts the process again, or lets it go on, if it is time.
+    pub(crate) fn wake(&mut self, now: Instant) -> io::Result<()> {
+        if self.until.is_none_or(|until| until > now) {
+            return Ok(());
+        }
+        match &self.node {
+            Some(node) => node.signal("-CONT"),
+            None => return self.start(),
+        }
+        self.until = None;
+        self.heard = now;
+        Ok(())
     }
 
-    pub(crate) fn is_running(&self) -> bool {
-        matches!(self.state, State::Runs { .. })
-    }
-
-    /// Reads what it has said.
-    pub(crate) fn hear(&mut self) -> Result<News, BevyError> {
-        let mut news = News::default();
-        let Some(node) = self.node() else {
-            return Ok(news);
+    /// Hears what the process has said. Returns its warnings, and how it has ended.
+    pub(crate) fn hear(
+        &mut self,
+        seen: &mut Seen,
+    ) -> Result<(Vec<String>, Option<ExitStatus>), BevyError> {
+        let Some(node) = &mut self.node else {
+            return Ok((Vec::new(), None));
         };
-        news.ended = node.ended();
+        let ended = node.ended();
         let [lines, warnings] = node.unread();
         for warning in &warnings {
             writeln!(self.log, "{warning}")?;
         }
-        news.warnings = warnings;
         for line in lines {
             match line.split_once(' ') {
                 Some(("status", status)) => self.note(read_word(status)?),
-                Some(("found", found)) => {
-                    self.found.push(read_word(found)?);
-                }
+                Some(("found", found)) => self.found.push(read_word(found)?),
                 Some(("stored", stored)) => self.stored = stored.into(),
                 _ if line == "told all" => self.has_told_all = true,
-                _ => news.events.push(line),
+                _ => seen.take(&line),
             }
         }
-        Ok(news)
+        if ended.is_some() {
+            self.node = None;
+            self.until = Some(Instant::now() + Duration::from_millis(fastrand::u64(0..300)));
+            self.calm_since = None;
+        }
+        Ok((warnings, ended))
     }
 
     fn note(&mut self, status: Status) {
         self.status = status;
-        if let State::Runs { heard, .. } = &mut self.state {
-            *heard = Instant::now();
-        }
+        self.heard = Instant::now();
         match (status.on_the_way, status.open, status.parked) {
-            (0, 0, 0) => _ = self.calm_since.get_or_insert_with(Instant::now),
+            (0, 0, 0) => _ = self.calm_since.get_or_insert(self.heard),
             _ => self.calm_since = None,
         }
+    }
+
+    /// Returns what the line of a second says of it.
+    pub(crate) fn line(&self) -> String {
+        let Status {
+            players,
+            on_the_way,
+            parked,
+            ..
+        } = self.status;
+        let state = match (&self.node, parked) {
+            (None, _) => return "[down]".into(),
+            (Some(_), _) if self.until.is_some() => "stopped".into(),
+            (Some(_), _) if self.heard.elapsed() > Duration::from_secs(1) => "silent".into(),
+            (Some(_), 0) => format!("{players} players, {on_the_way} on the way"),
+            (Some(_), parked) => format!("{parked} players parked, {on_the_way} on the way"),
+        };
+        format!("[{} {state}]", self.node.as_ref().map_or(0, Node::id))
     }
 }
 
 /// Returns the library that lets a process see another time.
 fn faketime() -> io::Result<PathBuf> {
-    let mut libraries = fs::read_dir("/usr/lib")?
-        .flatten()
-        .map(|it| it.path().join("faketime/libfaketimeMT.so.1"));
+    let folders = fs::read_dir("/usr/lib")?.flatten();
+    let mut libraries = folders.map(|it| it.path().join("faketime/libfaketimeMT.so.1"));
     libraries.find(|it| it.exists()).ok_or_else(|| {
         io::Error::other("`--skew` needs `faketime`: install it with `apt-get install faketime`")
     })

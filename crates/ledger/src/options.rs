@@ -4,7 +4,7 @@ use core::{ops::RangeInclusive, time::Duration};
 
 use lexopt::prelude::*;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) shards: u64,
     pub(crate) players: u64,
@@ -31,14 +31,7 @@ impl Options {
             shards: 3,
             players: 300,
             time: Duration::from_secs(60),
-            moves: 0,
-            kill: false,
-            stop: false,
-            nats: false,
-            store: false,
-            skew: false,
-            disk: false,
-            upgrade: false,
+            ..Self::default()
         };
         let mut arguments = lexopt::Parser::from_env();
         while let Some(argument) = arguments.next()? {

@@ -4,8 +4,7 @@ use core::time::Duration;
 use std::{
     io,
     path::PathBuf,
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
-    thread,
+    sync::mpsc::{Receiver, RecvTimeoutError},
     time::Instant,
 };
 
@@ -14,6 +13,7 @@ use bevy_due::{
     ArmedTimers, DuePlugin,
     worlds::{Refused, StableKey, WorldGroups, link::PeerSettings},
 };
+use bevy_due_link_testing::example::read_commands;
 use bevy_due_nats::{NatsConfig, NatsStore, NatsStoreConfig, nats_link};
 use bevy_due_ownership::{DurableCommandsExt, Shard, Zone};
 use bevy_due_zenoh::{ZenohConfig, zenoh_link};
@@ -44,6 +44,7 @@ pub(crate) struct Settings {
     pub(crate) players: u64,
     pub(crate) build: u32,
     pub(crate) is_resting: bool,
+    pub(crate) is_skewed: bool,
     pub(crate) file: PathBuf,
     pub(crate) link: Link,
 }
@@ -77,8 +78,8 @@ pub(crate) struct Found {
     pub(crate) player: u64,
     pub(crate) ledger: Ledger,
     pub(crate) wounds: u64,
-    /// How often the timer of hunger has fired, if there is one.
-    pub(crate) hungry: Option<u64>,
+    /// How often the timer of hunger has fired.
+    pub(crate) hungry: u64,
 }
 
 /// Encodes something as a word of a line.
@@ -145,17 +146,14 @@ pub(crate) fn run(settings: &Settings) -> Result {
     let log = tracing_subscriber::registry().with(log);
     log.with(lines.with_ansi(false)).init();
     let mut shard = Shard::open(&settings.file)?;
-    if let Link::Nats {
-        server,
-        decides: true,
-    } = &settings.link
+    if let Link::Nats { server, decides } = &settings.link
+        && *decides
     {
-        let servers = vec![server.clone()];
-        let config = NatsStoreConfig {
-            servers,
+        let store = NatsStore::open(NatsStoreConfig {
+            servers: vec![server.clone()],
             ..NatsStoreConfig::default()
-        };
-        shard = shard.with_owners(NatsStore::open(config)?)?;
+        })?;
+        shard = shard.with_owners(store)?;
     }
     let (keys, items) = shard.unopened();
     let mut app = world(&shard, settings);
@@ -168,7 +166,7 @@ pub(crate) fn run(settings: &Settings) -> Result {
         return Ok(());
     }
     join(&mut groups, settings)?;
-    play(&mut app, &commands())?;
+    play(&mut app, &read_commands())?;
     shard.wait()?;
     drop(app);
     groups.stop();
@@ -201,16 +199,6 @@ fn join(groups: &mut WorldGroups, settings: &Settings) -> Result {
         }))?,
     }
     Ok(())
-}
-
-/// Returns what the parent says.
-fn commands() -> Receiver<String> {
-    let (send, commands) = mpsc::channel();
-    thread::spawn(move || {
-        let lines = io::stdin().lines().map_while(Result::ok);
-        lines.for_each(|line| send.send(line).unwrap_or_default());
-    });
-    commands
 }
 
 /// Runs frames, and obeys commands:
@@ -276,7 +264,7 @@ fn find(players: Query<Player>, timers: ArmedTimers) -> Vec<Found> {
             player: key.0,
             ledger: ledger.clone(),
             wounds: wounds.map_or(0, |it| it.0) + scars.map_or(0, |it| it.old + it.new),
-            hungry: timers.get(entity).map(|timer| timer.count),
+            hungry: timers.get(entity).map_or(0, |timer| timer.count),
         });
     found.collect()
 }

@@ -62,7 +62,8 @@ pub fn list(value: &str) -> Vec<String> {
     value.split(',').map(String::from).collect()
 }
 
-fn read_commands() -> Receiver<String> {
+/// Returns the lines of the standard input.
+pub fn read_commands() -> Receiver<String> {
     let (send, commands) = mpsc::channel();
     thread::spawn(move || {
         let lines = io::stdin().lines().map_while(Result::ok);

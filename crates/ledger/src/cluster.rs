@@ -62,16 +62,17 @@ struct Cluster<'a> {
     seen: Seen,
     kills: u64,
     stops: u64,
-    /// How often a process has ended because of its disk.
+    /// How often a process has ended by itself, as it may.
     ends: u64,
     next_kill: Instant,
     next_stop: Instant,
+    next_server: Instant,
     next_line: Instant,
     /// When which member gets which build.
     builds: VecDeque<(Duration, usize, u32)>,
     // These end after the members.
     disk: Option<Disk>,
-    _server: Option<NatsServer>,
+    server: Option<NatsServer>,
 }
 
 impl<'a> Cluster<'a> {
@@ -95,10 +96,11 @@ impl<'a> Cluster<'a> {
             ends: 0,
             next_kill: start + 2 * SECOND,
             next_stop: start + 2 * SECOND,
+            next_server: start + 5 * SECOND,
             next_line: start + SECOND,
             builds: builds(options),
             disk: None,
-            _server: server,
+            server,
         };
         for nth in 0..options.shards {
             let folder = folder.join(format!("shard_{}", nth + 1));
@@ -161,6 +163,12 @@ impl<'a> Cluster<'a> {
             self.members[nth].settings.build = build;
             self.members[nth].tell("end");
         }
+        if self.options.server && self.next_server <= now {
+            self.next_server = now + Duration::from_millis(fastrand::u64(5000..25_000));
+            self.server.iter_mut().for_each(NatsServer::kill);
+            thread::sleep(Duration::from_millis(fastrand::u64(0..3000)));
+            self.server.iter_mut().for_each(NatsServer::start_again);
+        }
         self.disk.as_mut().map_or(Ok(()), Disk::step)?;
         Ok(())
     }
@@ -177,7 +185,7 @@ impl<'a> Cluster<'a> {
             }
         }
         if self.next_line <= now {
-            self.next_line += SECOND;
+            self.next_line = now + SECOND;
             self.say_line();
         }
         Ok(())
@@ -187,9 +195,12 @@ impl<'a> Cluster<'a> {
         thread::sleep(TICK);
         for member in &mut self.members {
             let nth = member.settings.nth + 1;
-            let has_bad_disk = self.disk.is_some() && nth == 1;
+            // Without its disk, or the store of owners, it does not start.
+            let may_fail =
+                self.disk.is_some() && nth == 1 || self.options.server && self.options.store;
+            let may_warn = may_fail || self.options.server || self.options.upgrade;
             let (warnings, ended) = member.hear(&mut self.seen)?;
-            if !has_bad_disk && !self.options.upgrade {
+            if !may_warn {
                 let warnings = warnings.iter();
                 let faults = warnings.map(|it| format!("shard {nth} warns: {it}"));
                 self.seen.faults.extend(faults);
@@ -198,7 +209,7 @@ impl<'a> Cluster<'a> {
                 // A signal leaves no code.
                 Some(None) => self.kills += 1,
                 None | Some(Some(0)) => {}
-                Some(Some(_)) if has_bad_disk => self.ends += 1,
+                Some(Some(_)) if may_fail => self.ends += 1,
                 Some(Some(code)) => return Err(format!("shard {nth} has ended: {code}").into()),
             }
         }

@@ -40,7 +40,7 @@ fn main() -> Result<ExitCode, BevyError> {
         && shard == "shard"
     {
         if let Err(error) = shard::run(&shard::read_word(settings)?) {
-            eprintln!("{error}");
+            eprintln!("{}", error.to_string().trim_end());
             return Ok(ExitCode::FAILURE);
         }
         return Ok(ExitCode::SUCCESS);

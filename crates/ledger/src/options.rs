@@ -17,6 +17,8 @@ pub(crate) struct Options {
     pub(crate) nats: bool,
     /// A store on the NATS server decides who owns a player.
     pub(crate) store: bool,
+    /// The NATS server is killed now and then.
+    pub(crate) server: bool,
     /// The clocks of the shards differ.
     pub(crate) skew: bool,
     /// The disk of the first shard is full or hangs now and then.
@@ -46,6 +48,7 @@ impl Options {
                 Long("stop") => options.stop = true,
                 Long("nats") => options.nats = true,
                 Long("store") => (options.nats, options.store) = (true, true),
+                Long("server") => (options.nats, options.server) = (true, true),
                 Long("skew") => options.skew = true,
                 Long("disk") => options.disk = true,
                 Long("upgrade") => options.upgrade = true,

@@ -14,7 +14,7 @@ use bevy_due::{
     worlds::{Refused, StableKey, WorldGroups, link::PeerSettings},
 };
 use bevy_due_link_testing::example::read_commands;
-use bevy_due_nats::{NatsConfig, NatsStore, NatsStoreConfig, nats_link};
+use bevy_due_nats::{ConnectOptions, NatsConfig, NatsStore, NatsStoreConfig, nats_link};
 use bevy_due_ownership::{DurableCommandsExt, Shard, Zone};
 use bevy_due_zenoh::{ZenohConfig, zenoh_link};
 use bevy_ecs::{
@@ -194,6 +194,8 @@ fn join(groups: &mut WorldGroups, settings: &Settings) -> Result {
         Link::Nats { server, .. } => groups.join(nats_link(NatsConfig {
             name,
             servers: vec![server.clone()],
+            // The server may be down.
+            options: ConnectOptions::new().retry_on_initial_connect(),
             peers,
             ..NatsConfig::default()
         }))?,

@@ -125,17 +125,13 @@ fn world(shard: &Shard, settings: &Settings) -> App {
 }
 
 fn report(error: BevyError, context: ErrorContext) {
-    // A question or an answer to a shard that is down.
-    if error.downcast_ref::<Refused>().is_some() {
-        return;
-    }
+    let is_refused = error.downcast_ref::<Refused>().is_some();
     let error = error.to_string();
-    eprintln!(
-        "{} {}: {}",
-        context.kind(),
-        context.name(),
-        error.trim_end()
-    );
+    // A question or an answer found nobody. A zone heard of the arrival of a player before it heard of the departure.
+    if !is_refused && !error.contains("also has an entity with the stable key") {
+        let (kind, name) = (context.kind(), context.name());
+        eprintln!("{kind} {name}: {}", error.trim_end());
+    }
 }
 
 /// Runs a shard until the parent says `end`, or is gone.

@@ -65,7 +65,8 @@ pub struct WorldReport {
     /// The panic message, if the world panicked.
     pub panic: Option<String>,
     /// Whether the world still runs: it did not return within the limit of
-    /// [`stop_within`](crate::worlds::WorldGroups::stop_within), and was left behind.
+    /// [`stop_within`](crate::worlds::WorldGroups::stop_within), and was left behind. A world that stops or
+    /// drops the groups to which it belongs does not wait for itself, and is left behind, too.
     ///
     /// It has left its group, but keeps its thread and memory. It ends when it returns, and takes its
     /// undelivered messages with it.
@@ -158,15 +159,25 @@ impl WorldThread {
     /// the limit leaves its group, and its thread continues.
     pub(super) fn stop_within(mut self, limit: Duration) -> WorldReport {
         self.tell_to_stop();
-        if wait_for_end(self.ended(), limit) {
-            return self.join();
+        match self.is_this_thread() || wait_for_end(self.ended(), limit) {
+            true => self.join(),
+            false => self.leave_behind(),
         }
+    }
+
+    /// Removes a world from its group, and lets its thread continue.
+    fn leave_behind(self) -> WorldReport {
         let Self { group, nth, .. } = self;
         self.hub.remove_world(group.clone(), self.member);
         WorldReport {
             is_left_behind: true,
             ..WorldReport::new(group, nth)
         }
+    }
+
+    /// Returns `true` if the world itself asks. It can't wait for its own end.
+    fn is_this_thread(&self) -> bool {
+        self.thread.thread().id() == thread::current().id()
     }
 
     fn tell_to_stop(&self) {
@@ -179,6 +190,9 @@ impl WorldThread {
     }
 
     fn join(self) -> WorldReport {
+        if self.is_this_thread() {
+            return self.leave_behind();
+        }
         let Self { group, nth, .. } = self;
         self.thread.join().unwrap_or_else(|panic| WorldReport {
             panic: Some(panic_message(&*panic)),

@@ -42,6 +42,53 @@ fn a_world_that_panics_in_a_callback_is_reported_and_the_others_run() {
 }
 
 #[test]
+fn a_world_that_owns_its_groups_ends_the_others_and_itself() {
+    for limit in [None, Some(TIMEOUT)] {
+        /// Stops the groups when it is dropped, with a limit or without.
+        #[derive(Resource)]
+        struct Owner(Option<WorldGroups>, Option<Duration>, Sender<bool>);
+
+        impl Drop for Owner {
+            fn drop(&mut self) {
+                let groups = self.0.take().unwrap();
+                let reports = match self.1 {
+                    Some(limit) => groups.stop_within(limit),
+                    None => groups.stop(),
+                };
+                let left = reports.iter().map(|report| report.is_left_behind);
+                left.for_each(|is_left| self.2.send(is_left).unwrap());
+            }
+        }
+
+        let (give, given) = mpsc::channel();
+        let given = Mutex::new(given);
+        let (tell, told) = mpsc::channel();
+        let mut groups = WorldGroups::new();
+        groups.start_worlds("others", 2, |_| ()).unwrap();
+        let own = move |world: &mut World| {
+            let groups = given.lock().unwrap().recv().unwrap();
+            world.insert_resource(Owner(Some(groups), limit, tell.clone()));
+            world.write_message(AppExit::Success);
+        };
+        let own = Arc::new(own);
+        let build = move |app: &mut App| {
+            let own = own.clone();
+            app.add_systems(Startup, move |world: &mut World| own(world));
+        };
+        groups.start_worlds("owner", 1, build).unwrap();
+        let handle = groups.handle();
+        give.send(groups).unwrap();
+        let left: [_; 3] = core::array::from_fn(|_| told.recv_timeout(TIMEOUT));
+        assert_eq!(
+            left,
+            [Ok(true), Ok(false), Ok(false)],
+            "it does not wait for itself"
+        );
+        assert_eq!(handle.running("owner"), 0, "it has left");
+    }
+}
+
+#[test]
 fn a_world_that_panics_in_a_system_is_reported() {
     #[derive(Resource)]
     struct Armed;

@@ -40,8 +40,8 @@ pub(crate) use params::{
 #[cfg(feature = "serialize")]
 pub(crate) use read::take_settings;
 pub(crate) use read::{
-    ClockComponents, EditedClocks, ReadClocks, add_clock, bevy_time, is_any_written,
-    on_disable_clock, on_enable_clock, read_clocks, take_changes, warn,
+    ClockComponents, EditedClocks, ReadClocks, add_clock, bevy_time, is_any_written, read_clocks,
+    take_changes, warn,
 };
 use row::Row;
 pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};

@@ -50,11 +50,11 @@ pub(crate) use {
     copy::MailCopy,
     deliver::deliver_messages,
     directory::{Directory, MovedRequest},
-    followers::{Followers, on_enable_follower},
+    followers::Followers,
     mailbag::Mailbag,
     request::report_time_out,
     sender::Inbox,
-    transit::{is_held, on_end_transit},
+    transit::is_held,
 };
 #[cfg(feature = "worlds")]
 pub(crate) use {

@@ -1,35 +1,39 @@
 //! The plugin: everything that happens in a frame, in order.
 
 use alloc::vec::Vec;
-use core::{marker::PhantomData, num::NonZeroU32};
+use core::num::NonZeroU32;
 
 use bevy_app::{FixedMain, prelude::*};
 use bevy_ecs::{
+    entity_disabling::Disabled,
+    event::EntityComponentsTrigger,
     observer::IntoObserver,
     prelude::*,
     system::{SystemParam, SystemState},
+    world::DeferredWorld,
 };
 use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        Cadence, ClockTable, EditedClocks, ReadClocks, SpeedModifiers, add_clock, bevy_time,
-        on_disable_clock, on_enable_clock, on_modify_speed, on_restore_speed, read_clocks,
+        Cadence, Clock, ClockTable, EditedClocks, ReadClocks, SpeedModifiers, add_clock, bevy_time,
+        on_modify_speed, on_restore_speed, read_clocks,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, deliver_messages, follow,
-        on_enable_follower, on_end_transit, report_time_out,
+        report_time_out,
     },
     missing_plugin::NothingToReport,
     owner::Owned,
-    pause::PausedBy,
+    pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     rollback::forget_dropped_snapshots,
     timer::{
-        FireParams, KeyTable, OnTimeOut, OpenRequest, OwnedTimerCancelled, OwnedTimerFired,
-        RunDepth, Shown, TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerQueues,
-        add_modified_clocks, add_timer, check_component, check_handler, move_timers_to_clock,
-        on_pause, on_remove_clock, on_resume, run_timers, show_statuses, start_on_clock, take_key,
+        FireParams, KeyTable, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown,
+        TimerBudget, TimerCancelled, TimerFired, TimerQueues, add_modified_clocks, add_timer,
+        check_component, check_handler, halt_or_resume, move_timers_to_clock, on_remove_clock,
+        run_timers, show_statuses, start_on_clock, take_key,
     },
+    transit::InTransit,
     update::{
         UpdateRosters, UpdateState, enroll, follow_clocks, move_updates_to_clock, run_updates,
     },
@@ -293,22 +297,25 @@ impl DuePlugin {
         world.register_component::<Owned>();
         world.register_component::<SpeedModifiers>();
         let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
-        let queues = TimerQueues::new(world, self.delay_seed, self.burst_limit);
+        let queues = TimerQueues::new(world, self.delay_seed, self.burst_limit, report_time_out);
         let updates = UpdateRosters::new(world);
         world.insert_resource(NothingToReport);
-        world.insert_resource(clocks);
-        world.insert_resource(queues);
-        world.insert_resource(updates);
-        add_observers(world);
-        world.init_resource::<KeyTable>();
-        register_events(world);
-        world.init_resource::<TimerHandlers>();
-        world.init_resource::<TimerBudget>();
-        world.insert_resource(OnTimeOut(report_time_out));
-        world.init_resource::<RunDepth>();
-        world.insert_resource(Mailbag::new(self.mailbox_capacity));
-        world.init_resource::<Followers>();
+        // An observer shares the entity of a resource, any one: this takes less memory, and a game that despawns every
+        // entity without a resource spares the observer.
+        world.spawn((clocks, on_add_mark.into_observer()));
+        world.spawn((queues, on_remove_mark.into_observer()));
+        world.spawn((updates, on_add_clock.into_observer()));
+        world.spawn((KeyTable::default(), on_remove_clock.into_observer()));
+        let mailbag = Mailbag::new(self.mailbox_capacity);
+        world.spawn((mailbag, start_on_clock.into_observer()));
+        world.spawn((Followers::default(), on_modify_speed.into_observer()));
         world.init_resource::<Directory>();
+        let directory = world.resource_entity::<Directory>();
+        let directory = directory.expect("the resource was added");
+        let mut directory = world.entity_mut(directory);
+        directory.insert(on_restore_speed.into_observer());
+        register_events(world);
+        world.init_resource::<TimerBudget>();
         world.init_resource::<MessageStats>();
         // A sender may have created the inbox already.
         let inbox = world.get_resource_or_init::<Inbox>();
@@ -316,30 +323,58 @@ impl DuePlugin {
     }
 }
 
-/// A resource whose entity holds the observer `O`. A game that despawns every entity without a resource spares
-/// the observer.
-#[derive(Resource)]
-struct ObserverOf<O: 'static>(PhantomData<fn(O)>);
+/// The components that decide whether the timers of their entity run.
+type Marks = (
+    Paused,
+    PausedBy,
+    Disabled,
+    InTransit,
+    RunsWhilePaused,
+    Pauses,
+);
 
-fn add_observers(world: &mut World) {
-    fn add<O: IntoObserver<M>, M>(world: &mut World, observer: O) {
-        world.insert_resource(ObserverOf::<O>(PhantomData));
-        if let Some(entity) = world.resource_entity::<ObserverOf<O>>() {
-            world.entity_mut(entity).insert(observer.into_observer());
-        }
+/// Halts the timers of an entity when it is paused, disabled or in transit, and resumes them when it runs
+/// while it is paused from now on.
+fn on_add_mark(added: On<Add<Marks>>, mut world: DeferredWorld) {
+    note_disabled(&mut world, added.entity, added.trigger(), true);
+    halt_or_resume(&mut world, added.entity);
+}
+
+/// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and halts those of
+/// a paused entity that no longer runs while it is paused.
+fn on_remove_mark(removed: On<Remove<Marks>>, mut world: DeferredWorld) {
+    let entity = removed.entity;
+    if note_disabled(&mut world, entity, removed.trigger(), false)
+        && let Some(mut followers) = world.get_resource_mut::<Followers>()
+    {
+        followers.retry_disabled();
     }
-    add(world, on_disable_clock);
-    add(world, on_enable_clock);
-    add(world, on_modify_speed);
-    add(world, on_restore_speed);
-    add(world, on_remove_clock);
-    add(world, move_timers_to_clock);
-    add(world, start_on_clock);
-    add(world, move_updates_to_clock);
-    add(world, on_pause);
-    add(world, on_resume);
-    add(world, on_enable_follower);
-    add(world, on_end_transit);
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.check_transit(entity);
+    }
+    // A component that is being removed is still there.
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| halt_or_resume(&mut world.into(), entity));
+}
+
+/// Lets the clock of an entity follow [`Disabled`]. Returns `true` if this is what has changed.
+fn note_disabled(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    changed: &EntityComponentsTrigger,
+    is_disabled: bool,
+) -> bool {
+    let disabled = world.component_id::<Disabled>();
+    let has_changed = disabled.is_some_and(|disabled| changed.components.contains(&disabled));
+    if has_changed && let Some(mut clocks) = world.get_resource_mut::<ClockTable>() {
+        clocks.set_disabled(entity, is_disabled);
+    }
+    has_changed
+}
+
+fn on_add_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
+    move_timers_to_clock(&mut world, added.entity);
+    move_updates_to_clock(&mut world, added.entity);
 }
 
 /// Registers the events of timers. Bevy takes a lock to look for an event that is not registered.
@@ -386,6 +421,8 @@ fn register_types(app: &mut App) {
 }
 
 fn read_frame_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
+    #[cfg(feature = "worlds")]
+    crate::worlds::restore_max_delta(world);
     read_clocks(world, Cadence::Frame, edited, add_modified_clocks)
 }
 

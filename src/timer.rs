@@ -60,7 +60,7 @@ use bevy_reflect::{Reflect, TypePath};
 
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
-pub(crate) use action::{TimerHandlers, add_handler, check_handler};
+pub(crate) use action::{add_handler, check_handler};
 pub(crate) use arm::add_timer;
 #[cfg(feature = "serialize")]
 pub(crate) use arm::order_loaded;
@@ -89,10 +89,10 @@ pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
 pub(crate) use keyed::{KeyTable, insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
 pub(crate) use late_clock::{add_modified_clocks, move_timers_to_clock, start_on_clock};
-pub(crate) use open_request::{OnTimeOut, OpenRequest};
+pub(crate) use open_request::OpenRequest;
 pub use owner::{Owned, OwnedBy};
+pub(crate) use pause::halt_or_resume;
 pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};
-pub(crate) use pause::{on_pause, on_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 use queued::ArmedTimer;

@@ -30,6 +30,7 @@ pub use handle::GroupsHandle;
 pub(crate) use parcel::post_reply;
 pub use parcel::{Parcel, Refused};
 pub use sleep::LoopInterval;
+pub(crate) use sleep::restore_max_delta;
 pub use world_link::WorldLink;
 pub(crate) use world_link::connect;
 pub use world_thread::{StartError, WorldReport};

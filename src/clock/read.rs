@@ -360,19 +360,12 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     }
 }
 
-pub(crate) fn on_disable_clock(disabled: On<Add<Disabled>>, table: Option<ResMut<ClockTable>>) {
-    set_disabled(table, disabled.entity, true);
-}
-
-pub(crate) fn on_enable_clock(enabled: On<Remove<Disabled>>, table: Option<ResMut<ClockTable>>) {
-    set_disabled(table, enabled.entity, false);
-}
-
-fn set_disabled(table: Option<ResMut<ClockTable>>, entity: Entity, disabled: bool) {
-    if let Some(mut table) = table
-        && let Some(key) = table.key_of(entity)
-    {
-        table.change(key, |row| row.brakes.disabled = disabled);
+impl ClockTable {
+    /// Notes that the entity of a clock is disabled or enabled.
+    pub(crate) fn set_disabled(&mut self, entity: Entity, disabled: bool) {
+        if let Some(key) = self.key_of(entity) {
+            self.change(key, |row| row.brakes.disabled = disabled);
+        }
     }
 }
 

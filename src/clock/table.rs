@@ -51,6 +51,9 @@ pub(crate) struct ClockTable {
     pub(super) taken: ChangeTick,
     /// The number of edits of the built-in clocks then.
     pub(super) taken_edits: u64,
+    /// The longest step of game time, while it is raised by the time of a sleep.
+    #[cfg(feature = "worlds")]
+    pub(crate) max_delta: Option<Duration>,
 }
 
 /// Counts what makes a computed time or a written state stale. Each reading counts.
@@ -114,6 +117,8 @@ impl ClockTable {
             has_moved: false,
             taken: ChangeTick::new(0),
             taken_edits: 0,
+            #[cfg(feature = "worlds")]
+            max_delta: None,
         };
         for (key, id) in (0..).zip(BUILT_IN) {
             let seen = elapsed(id);

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::any::Any;
 
-use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::{collections::HashMap, hash::NoOpHash};
 use smallvec::SmallVec;
 
@@ -298,19 +298,13 @@ impl Followers {
     }
 }
 
-/// Notices that a follower may have been enabled.
-pub(crate) fn on_enable_follower(_: On<Remove<Disabled>>, followers: Option<ResMut<Followers>>) {
-    if let Some(mut followers) = followers {
-        followers.retry_disabled();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use core::cell::Cell;
     use std::prelude::rust_2024::*;
 
     use bevy_app::App;
+    use bevy_ecs::entity_disabling::Disabled;
     use bevy_time::TimePlugin;
 
     use super::*;

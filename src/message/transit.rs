@@ -315,13 +315,12 @@ pub(crate) fn is_held(world: &World, entity: Entity) -> bool {
     held.is_some_and(|held| held.names.values().any(|&member| member == entity))
 }
 
-/// Notes that the move of an entity may have ended.
-pub(crate) fn on_end_transit(ended: On<Remove<InTransit>>, mailbag: Option<ResMut<Mailbag>>) {
-    let entity = ended.entity;
-    if let Some(mut mailbag) = mailbag
-        && mailbag.kept.transit.contains_key(&entity)
-    {
-        mailbag.kept.to_check.push_back(entity);
+impl Mailbag {
+    /// Notes that the move of an entity may have ended.
+    pub(crate) fn check_transit(&mut self, entity: Entity) {
+        if self.kept.transit.contains_key(&entity) {
+            self.kept.to_check.push_back(entity);
+        }
     }
 }
 

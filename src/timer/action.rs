@@ -328,9 +328,9 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
 /// Notes the action of an entity if its handler is unknown. The handler may still be registered
 /// until the next run.
 pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
+    let handlers = world.get_resource::<TimerHandlers>();
     if let Some(TimerAction(ActionKind::Named { name, .. })) = world.get(entity)
-        && let Some(handlers) = world.get_resource::<TimerHandlers>()
-        && !handlers.0.contains_key(&**name)
+        && handlers.is_none_or(|handlers| !handlers.0.contains_key(&**name))
         && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
     {
         queues.arming.unhandled.push(entity);
@@ -350,7 +350,7 @@ fn share(call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static
 
 /// The handlers of a world.
 #[derive(Resource, Default)]
-pub(crate) struct TimerHandlers(HashMap<Arc<str>, Arc<Call>>);
+struct TimerHandlers(HashMap<Arc<str>, Arc<Call>>);
 
 /// Returns the handler that is registered under this name.
 fn find_handler(world: &World, name: &str) -> Result<(Arc<str>, Arc<Call>)> {

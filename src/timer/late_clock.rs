@@ -37,11 +37,10 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
 
 /// Moves the timers that are on the clock of an entity by default to a new clock there. A loaded clock takes only
 /// those that wait for it: the others were saved on their clocks.
-pub(crate) fn move_timers_to_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
-    let clock = added.entity;
+pub(crate) fn move_timers_to_clock(world: &mut DeferredWorld, clock: Entity) {
     let is_loaded = world.get(clock).is_some_and(Clock::is_loaded);
-    let owned = owned_by(&world, clock).into_iter();
-    for (entity, kind, _) in placed(&world, iter::once(clock).chain(owned)) {
+    let owned = owned_by(world, clock).into_iter();
+    for (entity, kind, _) in placed(world, iter::once(clock).chain(owned)) {
         let mut commands = world.commands();
         commands.queue(move |world: &mut World| {
             match is_loaded {

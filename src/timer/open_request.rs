@@ -4,12 +4,12 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
-use super::{Timer, arm, cancel};
+use super::{Timer, TimerQueues, arm, cancel};
 
 /// Marks the entity of a request that is open, and holds its time-out.
 ///
-/// At the deadline, [`OnTimeOut`] is called. No event is triggered, and no `TimerFired` is written. A timer with an
-/// interval is over at its first deadline.
+/// At the deadline, [`on_time_out`](TimerQueues::on_time_out) is called. No event is triggered, and no `TimerFired` is
+/// written. A timer with an interval is over at its first deadline.
 #[derive(Component, MapEntities, Clone, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = arm::on_insert_request, on_discard = cancel::on_discard_request)]
 #[cfg_attr(
@@ -40,14 +40,10 @@ impl FromReflect for OpenRequest {
     }
 }
 
-/// Completes the request of an entity that has timed out.
-#[derive(Resource, Clone, Copy)]
-pub(crate) struct OnTimeOut(pub(crate) fn(&mut World, Entity));
-
 /// Completes a request whose deadline is reached, or whose clock is gone.
 pub(super) fn time_out(world: &mut World, request: Entity) {
-    if let Some(&OnTimeOut(complete)) = world.get_resource() {
-        complete(world, request);
+    if let Some(queues) = world.get_resource::<TimerQueues>() {
+        (queues.on_time_out)(world, request);
         world.flush();
     }
 }

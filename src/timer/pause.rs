@@ -17,10 +17,7 @@ use super::{
     queues::change_armed,
     setting::Halt,
 };
-use crate::{
-    clock::{ClockId, ClockTable, OnClock, clock_of},
-    transit::InTransit,
-};
+use crate::clock::{ClockId, ClockTable, OnClock, clock_of};
 
 /// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
 /// entities that [belong to it](crate::OwnedBy), at any depth.
@@ -293,31 +290,6 @@ fn has(entity: EntityRef, mark: PauseMark) -> bool {
     }
 }
 
-/// The components that decide whether the timers of their entity run.
-type Deciding = (
-    Paused,
-    PausedBy,
-    Disabled,
-    InTransit,
-    RunsWhilePaused,
-    Pauses,
-);
-
-/// Halts the timers of an entity when it is paused, disabled or in transit, and resumes them when it runs
-/// while it is paused from now on.
-pub(crate) fn on_pause(paused: On<Add<Deciding>>, mut world: DeferredWorld) {
-    update_all(&mut world, paused.entity);
-}
-
-/// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and halts those of
-/// a paused entity that no longer runs while it is paused.
-pub(crate) fn on_resume(resumed: On<Remove<Deciding>>, mut world: DeferredWorld) {
-    let entity = resumed.entity;
-    // A component that is being removed is still there.
-    let mut commands = world.commands();
-    commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
-}
-
 /// Halts the timers of the entities on a list whose owner is paused, and puts them on its loaded clock: a scene inserts
 /// the list after both. What the owner owns may wait although the owner itself runs while it is paused.
 pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
@@ -328,7 +300,7 @@ pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: 
         and_owners(&world, entity).any(is_stopped)
     });
     if may_wait {
-        update_all(&mut world, entity);
+        halt_or_resume(&mut world, entity);
     }
 }
 
@@ -344,19 +316,19 @@ pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: 
     change_armed(world, entity, |timer| timer.set(Mark::Owned, is_owned));
     match is_owned {
         true => {
-            update_all(world, entity);
+            halt_or_resume(world, entity);
             start_again_if_elsewhere(world, entity);
         }
         // The owner that is being removed is still there.
         false => {
             let mut commands = world.commands();
-            commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
+            commands.queue(move |world: &mut World| halt_or_resume(&mut world.into(), entity));
         }
     }
 }
 
 /// Halts or resumes the timers of an entity and of everything that it owns.
-fn update_all(world: &mut DeferredWorld, entity: Entity) {
+pub(crate) fn halt_or_resume(world: &mut DeferredWorld, entity: Entity) {
     update(world, entity);
     let mut all = owned_by(world, entity);
     let mut at = 0;

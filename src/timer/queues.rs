@@ -18,6 +18,7 @@ use super::{
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark, resumed},
     random::Numbers,
+    run::RunDepth,
     saving::Sheet,
     setting::{Halt, Modifiers},
     undo::{TimerJournal, note_new},
@@ -46,6 +47,9 @@ pub(crate) struct TimerQueues {
     pub(super) burst_limit: NonZeroU32,
     /// The clocks to fast-forward at the end of this run, and how far.
     pub(super) forwards: Vec<(ClockId, Duration)>,
+    /// Completes the request of an entity that has timed out.
+    pub(super) on_time_out: fn(&mut World, Entity),
+    pub(super) depth: RunDepth,
 }
 
 /// The reports and the cleaning that the next run has to do.
@@ -100,7 +104,13 @@ pub(super) fn index(clock: ClockKey) -> usize {
 }
 
 impl TimerQueues {
-    pub(crate) fn new(world: &mut World, seed: u64, burst_limit: NonZeroU32) -> Self {
+    /// Creates the queues of a world. `on_time_out` completes the request of an entity that has timed out.
+    pub(crate) fn new(
+        world: &mut World,
+        seed: u64,
+        burst_limit: NonZeroU32,
+        on_time_out: fn(&mut World, Entity),
+    ) -> Self {
         Self {
             queues: Vec::new(),
             journal: None,
@@ -110,6 +120,8 @@ impl TimerQueues {
             written: None,
             burst_limit,
             forwards: Vec::new(),
+            on_time_out,
+            depth: RunDepth::default(),
         }
     }
 

@@ -490,12 +490,12 @@ impl TimerQueues {
 /// Counts the nested runs that are firing.
 ///
 /// Each run holds a clone, and drops it at its end, even if a handler panics.
-#[derive(Resource, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct RunDepth(Arc<()>);
 
 impl RunDepth {
     fn begin(world: &World) -> Self {
-        Self(world.resource::<Self>().0.clone())
+        Self(world.resource::<TimerQueues>().depth.0.clone())
     }
 
     fn is_outermost(&self) -> bool {
@@ -504,7 +504,7 @@ impl RunDepth {
 
     /// Returns `true` if a handler of a timer is running.
     pub(crate) fn is_active(world: &World) -> bool {
-        let firing = world.get_resource::<Self>();
-        firing.is_some_and(|firing| Arc::strong_count(&firing.0) > 1)
+        let queues = world.get_resource::<TimerQueues>();
+        queues.is_some_and(|queues| Arc::strong_count(&queues.depth.0) > 1)
     }
 }

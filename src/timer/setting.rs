@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn an_archetype_is_known_from_its_first_timer_on() {
         let mut world = World::new();
-        let queues = TimerQueues::new(&mut world, 0, NonZeroU32::MIN);
+        let queues = TimerQueues::new(&mut world, 0, NonZeroU32::MIN, |_, _| ());
         world.insert_resource(queues);
         world.insert_resource(ClockTable::new(|_| 0));
         let plain = world.spawn(Timer::after(1.0)).archetype().id();

@@ -180,11 +180,10 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
 }
 
 /// Moves the callbacks that are on the clock of an entity by default to a new clock there.
-pub(crate) fn move_updates_to_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
-    let clock = added.entity;
-    let owned = owned_by(&world, clock).into_iter();
+pub(crate) fn move_updates_to_clock(world: &mut DeferredWorld, clock: Entity) {
+    let owned = owned_by(world, clock).into_iter();
     for entity in iter::once(clock).chain(owned) {
-        follow_default(&mut world, entity, |found| found == clock.into());
+        follow_default(world, entity, |found| found == clock.into());
     }
 }
 

@@ -3,12 +3,12 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use bevy_app::{App, First};
+use bevy_app::App;
 use bevy_ecs::prelude::*;
-use bevy_time::{Fixed, Real, Time, TimeSystems, TimeUpdateStrategy, Virtual};
+use bevy_time::{Fixed, Real, Time, TimeUpdateStrategy, Virtual};
 
 use crate::{
-    clock::{Cadence, ClockId, saturating_nanos},
+    clock::{Cadence, ClockId, ClockTable, saturating_nanos},
     message::has_mail,
     timer::{awaits_run, next_look, plan_all},
     update::{UpdateState, has_callbacks},
@@ -158,17 +158,7 @@ fn until_due(world: &mut World, updates: &mut UpdateState) -> Option<Duration> {
     waits.into_iter().flatten().min().map(Duration::from_nanos)
 }
 
-/// The longest step of game time, while it is raised by the time of a sleep.
-#[derive(Resource, Default)]
-struct MaxDelta(Option<Duration>);
-
-/// Prepares an app for the time of its sleeps: game time does not lose it.
-pub(super) fn keep_time_of_sleeps(app: &mut App) {
-    app.init_resource::<MaxDelta>()
-        .add_systems(First, restore_max_delta.after(TimeSystems));
-}
-
-/// Runs a frame after a sleep.
+/// Runs a frame after a sleep. Game time does not lose the time of the sleep.
 pub(super) fn update_after(app: &mut App, slept: Duration) {
     let world = app.world_mut();
     if !slept.is_zero()
@@ -178,14 +168,16 @@ pub(super) fn update_after(app: &mut App, slept: Duration) {
         let max_delta = game.max_delta();
         let time = Duration::try_from_secs_f64(slept.as_secs_f64() * game.relative_speed_f64());
         game.set_max_delta(max_delta.saturating_add(time.unwrap_or(Duration::MAX)));
-        world.insert_resource(MaxDelta(Some(max_delta)));
+        world.resource_mut::<ClockTable>().max_delta = Some(max_delta);
     }
     app.update();
 }
 
-fn restore_max_delta(mut before: ResMut<MaxDelta>, game: Option<ResMut<Time<Virtual>>>) {
-    if let Some(max_delta) = before.0.take()
-        && let Some(mut game) = game
+/// Ends the long step of game time after a sleep.
+pub(crate) fn restore_max_delta(world: &mut World) {
+    let mut clocks = world.resource_mut::<ClockTable>();
+    if let Some(max_delta) = clocks.max_delta.take()
+        && let Some(mut game) = world.get_resource_mut::<Time<Virtual>>()
     {
         game.set_max_delta(max_delta);
     }

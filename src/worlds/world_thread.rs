@@ -16,7 +16,7 @@ use thiserror::Error;
 use super::{
     hub::Hub,
     members::MemberId,
-    sleep::{LoopInterval, keep_time_of_sleeps, next_frame, update_after},
+    sleep::{LoopInterval, next_frame, update_after},
     world_link::join,
 };
 use crate::{
@@ -237,7 +237,6 @@ fn build_world(app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartErro
         app.add_plugins(TimePlugin);
     }
     app.init_resource::<LoopInterval>();
-    keep_time_of_sleeps(app);
     while app.plugins_state() == PluginsState::Adding {
         // A plugin may wait for a task on this thread.
         #[cfg(not(target_arch = "wasm32"))]

@@ -2,14 +2,14 @@
 
 use std::{prelude::rust_2024::*, vec::Vec};
 
-use bevy_app::Update;
+use bevy_app::{First, Update};
 use bevy_ecs::{entity_disabling::Disabled, system::RunSystemOnce};
 use bevy_time::TimePlugin;
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Clock, ClocksMut, DuePlugin, OwnedBy, Paused, Timer, TimerFired, UpdateComponent,
+    Clock, ClocksMut, DuePlugin, DueSystems, OwnedBy, Paused, Timer, TimerFired, UpdateComponent,
     message::{Delivery, MessageComponent, MessageEntityCommandsExt, MessageWorldExt},
     moving::MoveWorldExt,
 };
@@ -312,10 +312,9 @@ fn a_world_stays_awake_for_an_entity_that_is_moving() {
 fn the_time_of_a_sleep_is_not_cut_off_and_no_system_sees_a_longer_step() {
     let second = Duration::from_secs(1);
     let mut app = app();
-    keep_time_of_sleeps(&mut app);
     let see = |game: Res<Time<Virtual>>| assert_eq!(game.max_delta(), ms(300));
     app.insert_resource(TimeUpdateStrategy::Automatic)
-        .add_systems(First, see.after(TimeSystems).after(restore_max_delta))
+        .add_systems(First, see.after(DueSystems::Clocks))
         .add_systems(Update, see);
     game(&mut app).set_max_delta(ms(300));
     game(&mut app).set_relative_speed(2.0);

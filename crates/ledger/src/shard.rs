@@ -111,7 +111,7 @@ fn world(shard: &Shard, settings: &Settings) -> App {
     };
     let mut app = App::new();
     app.add_plugins((TimePlugin, DuePlugin::default()))
-        .add_plugins(plugin.allow_parked())
+        .add_plugins(plugin.allow_unloadable())
         .add_plugins(player::plugin)
         .insert_resource(FallbackErrorHandler(report))
         .insert_resource(Here {
@@ -242,7 +242,7 @@ fn status(zone: Res<Zone>, ledgers: Query<&Ledger>) -> Status {
         players: ledgers.iter().count() as u64,
         on_the_way: zone.on_the_way() as u64,
         open: ledgers.iter().map(Ledger::open).sum(),
-        parked: zone.parked().count() as u64,
+        parked: zone.unloadable().count() as u64,
     }
 }
 

@@ -212,13 +212,11 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
         let owner = open
             .and_then(|open| open.get())
             .map(|&OwnedBy(owner)| owner);
-        // A restore may have spawned the asking entity again.
-        let asker = match owner {
-            Some(owner) if !caller.exists(asker) => owner,
-            _ => asker,
-        };
+        // A restore may have spawned the asking entity again, and a reply of another process may come by the
+        // key that the world announces.
+        let asker = owner.unwrap_or(asker);
         let is_open = match open {
-            Some(open) => open.contains::<OpenRequest>() && owner == Some(asker),
+            Some(open) => open.contains::<OpenRequest>() && owner.is_some(),
             // It may be disabled together with the asking entity.
             None => caller.exists(request),
         };

@@ -258,8 +258,12 @@ pub enum RefusalReason {
     /// The group does not exist, or none of its worlds is running.
     #[error("no world of this group runs")]
     UnknownGroup,
-    /// No entity of the group has this key.
-    #[error("no entity of the group has this key")]
+    /// No entity of the group has this key, as far as this process knows. Another process may have it in a world
+    /// that [announces](crate::worlds::WorldLink::announce_only) only one key.
+    #[error(
+        "no entity of the group has this key, or it is in a world of another process that announces only one \
+         key: send to that key, see `WorldLink::announce_only`"
+    )]
     UnknownKey,
     /// The inbox of the receiving world is full, or too much waits for its process. The world that sent
     /// the parcel gets [`HasRoom`](crate::worlds::link::HasRoom) when that is over.

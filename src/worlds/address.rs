@@ -18,6 +18,9 @@ use crate::{
 /// You choose the keys. Each must be unique within a group. If two entities have the same key, the
 /// most recent binding wins, and the error handler of that world gets a warning. If the entities are
 /// in different worlds of this process and the later one goes, the earlier one gets the key back.
+///
+/// All processes that are [linked](crate::worlds::link) learn each key, unless its world
+/// [announces only one](crate::worlds::WorldLink::announce_only).
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(

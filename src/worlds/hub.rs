@@ -3,7 +3,7 @@
 mod parcels;
 mod peers;
 
-use alloc::{borrow::Cow, sync::Arc};
+use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering;
 use std::hash::RandomState;
 
@@ -11,7 +11,7 @@ use bevy_ecs::world::World;
 use bevy_platform::collections::HashMap;
 
 use super::{
-    address::{Address, is_arriving, warn_of_shared_key},
+    address::{Address, StableKey, is_arriving, warn_of_shared_key},
     link::FromPeer,
     members::{Claim, Epoch, Group, Member, MemberId},
     news::{Liveness, PeerChanged, fail_requests, tell_world},
@@ -46,6 +46,8 @@ pub(super) type Filter = dyn Fn(&str, FromPeer) -> bool + Send + Sync;
 struct Members {
     groups: HashMap<Cow<'static, str>, Group>,
     worlds: HashMap<MemberId, MessageSender>,
+    /// The worlds of which other processes learn one key only.
+    announced: HashMap<MemberId, StableKey>,
     /// All other processes, and the connections to those that have answered.
     remotes: HashMap<MemberId, Arc<Remote>>,
     connections: HashMap<MemberId, Connection>,
@@ -98,15 +100,16 @@ impl Hub {
         let mut gone = None;
         if let Some(group) = members.groups.get_mut(&name) {
             gone = group.remove(id);
-            for key in group.unbind_all(id) {
+            for key in group.keys_of(id) {
                 let group = name.clone();
-                members.announce_key(&Address { group, key }, true);
+                members.unbind(&Address { group, key }, id);
             }
             members.drop_if_empty(&name);
         }
         if gone.is_some() {
             members.announce_worlds(name);
         }
+        members.announced.remove(&id);
         let world = members.worlds.remove(&id);
         drop(members);
         // Dropped without the lock: it may drop the inbox, with parcels that hold another link.
@@ -126,9 +129,9 @@ impl Hub {
             epoch: members.epoch,
             process: self.process,
         };
-        let was_bound = members.epoch_of_key(address).is_some();
+        let before = members.epoch_of_key(address);
         let is_shared = members.bind(address, claim);
-        members.announce_key(address, was_bound);
+        members.announce_key(address, before);
         drop(members);
         if is_shared {
             let (hub, address) = (Arc::downgrade(self), address.clone());
@@ -145,11 +148,28 @@ impl Hub {
 
     /// Takes a key from a world.
     pub(super) fn unbind(&self, address: &Address, id: MemberId) {
+        self.write().unbind(address, id);
+    }
+
+    /// Tells other processes of no key of a world but this one, from now on.
+    pub(super) fn announce_only(&self, only: &Address, id: MemberId) {
         let mut members = self.write();
-        let group = members.groups.get_mut(&address.group);
-        if group.is_some_and(|group| group.unbind(address.key, id, Epoch::MAX)) {
-            members.announce_key(address, true);
-            members.drop_if_empty(&address.group);
+        let Some(group) = members.groups.get(&only.group) else {
+            return;
+        };
+        let addresses = group.keys_of(id).into_iter().map(|key| Address {
+            group: only.group.clone(),
+            key,
+        });
+        let before: Vec<_> = addresses
+            .map(|address| (members.epoch_of_key(&address), address))
+            .collect();
+        // A world that was left behind is no longer a member.
+        if members.worlds.contains_key(&id) {
+            members.announced.insert(id, only.key);
+        }
+        for (before, address) in before {
+            members.announce_key(&address, before);
         }
     }
 
@@ -206,6 +226,16 @@ impl Members {
         is_shared
     }
 
+    /// Takes a key from a world.
+    fn unbind(&mut self, address: &Address, id: MemberId) {
+        let before = self.epoch_of_key(address);
+        if let Some(group) = self.groups.get_mut(&address.group) {
+            group.unbind(address.key, id, Epoch::MAX);
+            self.announce_key(address, before);
+            self.drop_if_empty(&address.group);
+        }
+    }
+
     /// Ends the connection to another process, and removes its worlds and keys.
     fn forget(&mut self, remote: &Remote) {
         let Some(connection) = self.connections.remove(&remote.id) else {
@@ -252,25 +282,31 @@ impl Members {
         connection.filter(|connection| connection.session == session)
     }
 
-    /// Returns the newest claim of a world of this process.
-    fn epoch_here(&self, claims: &[Claim]) -> Option<Epoch> {
+    /// Returns the newest claim to a key that other processes learn of.
+    fn epoch_here(&self, key: StableKey, claims: &[Claim]) -> Option<Epoch> {
         let mut claims = claims.iter().rev();
-        let here = claims.find(|claim| self.worlds.contains_key(&claim.member))?;
+        let here = claims.find(|claim| {
+            let only = self.announced.get(&claim.member);
+            self.worlds.contains_key(&claim.member) && only.is_none_or(|only| *only == key)
+        })?;
         Some(here.epoch)
     }
 
-    /// Returns the newest claim of a world of this process to a key.
+    /// Returns the newest claim to a key that other processes learn of.
     fn epoch_of_key(&self, address: &Address) -> Option<Epoch> {
         let group = self.groups.get(&address.group)?;
-        self.epoch_here(group.keys.get(&address.key)?)
+        self.epoch_here(address.key, group.keys.get(&address.key)?)
     }
 
-    /// Tells all other processes whether a world here has a key, and whether one had it before.
-    fn announce_key(&self, address: &Address, was_bound: bool) {
+    /// Tells all other processes of a claim to a key, if it is not the one before.
+    fn announce_key(&self, address: &Address, before: Option<Epoch>) {
         let here = self.epoch_of_key(address);
+        if here == before {
+            return;
+        }
         let epoch = here.unwrap_or(self.epoch);
         for remote in self.remotes.values() {
-            remote.set_key(address, [was_bound, here.is_some()], epoch);
+            remote.set_key(address, [before.is_some(), here.is_some()], epoch);
         }
     }
 

@@ -38,10 +38,10 @@
 //!
 //! # Size
 //!
-//! Each process has a connection to each other, and knows the keys of all. With a million keys in all
-//! processes, a process holds 50 to 100 bytes for each, and takes milliseconds for each process that comes
-//! or goes. [`permit`] can refuse keys that are never used. The figures are in `docs/thousand_shards.md` in
-//! the repository.
+//! Each process has a connection to each other, and knows the keys that all others announce. With a million of
+//! them, a process holds 50 to 100 bytes for each, and takes milliseconds for each process that comes or goes.
+//! A world with many entities can [announce one key only](crate::worlds::WorldLink::announce_only).
+//! `docs/thousand_shards.md` in the repository has figures.
 //!
 //! # Security
 //!

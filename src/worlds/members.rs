@@ -136,31 +136,29 @@ impl Group {
         claims.len() > 1
     }
 
-    /// Takes a key from a member, unless its claim is newer than this epoch. Returns `true` if the
-    /// member had the key.
-    pub(super) fn unbind(&mut self, key: StableKey, member: MemberId, epoch: Epoch) -> bool {
-        let Some(claims) = self.keys.get_mut(&key) else {
-            return false;
-        };
-        let before = claims.len();
-        claims.retain(|claim| claim.member != member || claim.epoch > epoch);
-        let had_it = claims.len() < before;
-        if claims.is_empty() {
-            self.keys.remove(&key);
+    /// Takes a key from a member, unless its claim is newer than this epoch.
+    pub(super) fn unbind(&mut self, key: StableKey, member: MemberId, epoch: Epoch) {
+        if let Some(claims) = self.keys.get_mut(&key) {
+            claims.retain(|claim| claim.member != member || claim.epoch > epoch);
+            if claims.is_empty() {
+                self.keys.remove(&key);
+            }
         }
-        had_it
     }
 
-    /// Takes all keys from a member, and returns them.
-    pub(super) fn unbind_all(&mut self, member: MemberId) -> Vec<StableKey> {
+    /// Returns all keys of a member.
+    pub(super) fn keys_of(&self, member: MemberId) -> Vec<StableKey> {
         let of_member = |claim: &Claim| claim.member == member;
         let keys = self.keys.iter();
         let keys = keys.filter(|(_, claims)| claims.iter().any(of_member));
-        let keys: Vec<StableKey> = keys.map(|(&key, _)| key).collect();
-        for &key in &keys {
+        keys.map(|(&key, _)| key).collect()
+    }
+
+    /// Takes all keys from a member.
+    pub(super) fn unbind_all(&mut self, member: MemberId) {
+        for key in self.keys_of(member) {
             self.unbind(key, member, Epoch::MAX);
         }
-        keys
     }
 
     /// Ends the turn of the next member that was not tried yet, and returns it. A process has a turn for

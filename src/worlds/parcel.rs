@@ -75,6 +75,22 @@ impl Parcel {
         }
     }
 
+    /// Returns the group and the key to which a reply goes, if the parcel makes a request.
+    pub(super) fn asker(&self) -> Option<(&str, StableKey)> {
+        match &self.part {
+            Part::Request(RemoteAsker { group, key, .. }) => Some((group, StableKey(*key))),
+            Part::Plain | Part::Reply { .. } => None,
+        }
+    }
+
+    /// Lets a reply go to another key of the asking world.
+    pub(super) fn asked_by(mut self, StableKey(by): StableKey) -> Self {
+        if let Part::Request(RemoteAsker { key, .. }) = &mut self.part {
+            *key = by;
+        }
+        self
+    }
+
     /// Returns `true` if the parcel makes a request.
     #[must_use]
     pub fn is_request(&self) -> bool {

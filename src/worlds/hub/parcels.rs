@@ -1,6 +1,6 @@
 //! How a parcel goes to the members of its group.
 
-use alloc::sync::Arc;
+use alloc::{borrow::Cow, sync::Arc};
 use core::{hash::BuildHasher, sync::atomic::Ordering};
 
 use smallvec::SmallVec;
@@ -13,7 +13,7 @@ use super::{
         parcel::{Parcel, Refused},
         remote::{SessionId, Source},
     },
-    Hub,
+    Hub, Members,
 };
 use crate::message::{Delivery, MessageSender, RefusalReason, SendError};
 
@@ -82,7 +82,8 @@ impl Hub {
         }
         match members.remotes.get(&id) {
             Some(remote) if source.hops <= MAX_HOPS => {
-                remote.send(parcel, self.sealed(source, parcel)).map(Some)
+                let parcel = members.for_others(parcel);
+                remote.send(&parcel, self.sealed(source, &parcel)).map(Some)
             }
             _ => Err(RefusalReason::UnknownKey),
         }
@@ -96,13 +97,15 @@ impl Hub {
     ) -> Result<Option<AwaitedFrom>, RefusalReason> {
         let mut reason = None;
         let (mut takers, mut elsewhere) = (0, None);
-        if let Some(group) = self.read().groups.get(&parcel.group) {
+        let members = self.read();
+        if let Some(group) = members.groups.get(&parcel.group) {
+            let for_others = members.for_others(parcel);
             for (_, member) in group.takers(source) {
                 if matches!(member, Member::Elsewhere(..)) {
                     // Once for all processes.
-                    source = self.sealed(source, parcel);
+                    source = self.sealed(source, &for_others);
                 }
-                match self.give(member, parcel, source) {
+                match self.give(member, [parcel, &for_others], source) {
                     Ok(session) => {
                         takers += 1;
                         elsewhere = elsewhere.or(session);
@@ -130,9 +133,10 @@ impl Hub {
         let mut tried = SmallVec::<[MemberId; 4]>::new();
         let members = self.read();
         let group = members.groups.get(&parcel.group).ok_or(reason)?;
+        let for_others = members.for_others(parcel);
         while let Some((id, member)) = group.in_turn(&tried, source) {
             tried.push(*id);
-            match self.give(member, parcel, source) {
+            match self.give(member, [parcel, &for_others], source) {
                 Err(RefusalReason::UnknownGroup) => {}
                 Err(refused) => reason = refused,
                 taken => return taken,
@@ -141,17 +145,19 @@ impl Hub {
         Err(reason)
     }
 
-    /// Gives a parcel to a member. Returns the connection by which another process has taken it.
+    /// Gives a parcel to a member: as it is, or as it is for other processes. Returns the connection by which
+    /// another process has taken it.
     fn give(
         self: &Arc<Self>,
         member: &Member,
-        parcel: &Parcel,
+        [here, elsewhere]: [&Parcel; 2],
         source: Source,
     ) -> Result<Option<SessionId>, RefusalReason> {
         match member {
-            Member::Here(world) => self.put(world, parcel, source).map(|()| None),
+            Member::Here(world) => self.put(world, here, source).map(|()| None),
             Member::Elsewhere(remote, _) => {
-                remote.send(parcel, self.sealed(source, parcel)).map(Some)
+                let source = self.sealed(source, elsewhere);
+                remote.send(elsewhere, source).map(Some)
             }
         }
     }
@@ -192,6 +198,21 @@ impl Hub {
             if is_full {
                 return Err(RefusalReason::Full);
             }
+        }
+    }
+}
+
+impl Members {
+    /// Returns a parcel as other processes get it. If they do not know the key of an asking entity here, the
+    /// reply goes to the key that its world announces.
+    fn for_others<'a>(&self, parcel: &'a Parcel) -> Cow<'a, Parcel> {
+        let announced = parcel.asker().and_then(|(group, key)| {
+            let world = self.groups.get(group)?.with_key(key)?;
+            self.announced.get(&world)
+        });
+        match announced {
+            Some(&key) => Cow::Owned(parcel.clone().asked_by(key)),
+            None => Cow::Borrowed(parcel),
         }
     }
 }

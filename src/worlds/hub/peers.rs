@@ -112,7 +112,7 @@ impl Hub {
                 remote.set_worlds(name.clone(), worlds);
             }
             for (&key, claims) in &group.keys {
-                if let Some(epoch) = members.epoch_here(claims) {
+                if let Some(epoch) = members.epoch_here(key, claims) {
                     let group = name.clone();
                     remote.set_key(&Address { group, key }, [false, true], epoch);
                 }

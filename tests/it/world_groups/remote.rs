@@ -1,5 +1,6 @@
 //! Worlds in other processes: two or more groups that exchange only bytes.
 
+mod announced;
 mod attacks;
 mod churn;
 mod faults;

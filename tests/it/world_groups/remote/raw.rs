@@ -19,7 +19,7 @@ pub(super) struct Raw {
 }
 
 /// The length of a batch without frames.
-const EMPTY: usize = 45;
+pub(super) const EMPTY: usize = 45;
 
 const PROCESS: u64 = 77;
 

@@ -36,6 +36,36 @@ use crate::{
 /// An entity with a `StableKey` that is owned by another one is stored and moves with its owner. It gets no
 /// letters of its own.
 ///
+/// # Other processes
+///
+/// They learn the key of the zone, and no key of an entity. A `post` or `ask_world` from another process to a durable
+/// entity is refused with [`UnknownKey`](bevy_due::message::RefusalReason::UnknownKey). Use
+/// [`mail`](crate::DurableEntityCommandsExt::mail), or send to the key of the zone. To hear what comes there, add
+/// callbacks to those of the zone:
+///
+/// ```
+/// use bevy_due::{message::Packet, prelude::*, worlds::StableKey};
+/// use bevy_due_ownership::Zone;
+/// use bevy_ecs::prelude::*;
+///
+/// const PING: u32 = 1;
+/// const PONG: u32 = 2;
+///
+/// /// A startup system.
+/// fn listen(
+///     zone: Res<Zone>,
+///     keys: Query<(Entity, &StableKey, &MessageComponent)>,
+///     mut commands: Commands,
+/// ) {
+///     let mut keys = keys.iter();
+///     if let Some((entity, _, callbacks)) = keys.find(|(_, key, _)| **key == zone.key()) {
+///         let with_ping = callbacks.clone().on_packet(PING, |mut me, _| me.reply(Packet::new(PONG, [])));
+///         commands.entity(entity).insert(with_ping);
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(listen);
+/// ```
+///
 /// # Closures
 ///
 /// A timer that runs a closure is no data. A new entity with such a timer is reported, and is not stored until its
@@ -54,7 +84,8 @@ impl Shard {
     /// [`DuePlugin`](bevy_due::DuePlugin).
     ///
     /// `key` is the key of the zone: other zones find it under this key, so no zone and no entity of the group
-    /// may have the same. The world must be a member of a group, and each zone can be open once.
+    /// may have the same. Other processes learn [no other key](ZonePlugin#other-processes) of its world. The world
+    /// must be a member of a group, and each zone can be open once.
     #[must_use]
     pub fn zone(&self, key: StableKey) -> ZonePlugin {
         ZonePlugin {

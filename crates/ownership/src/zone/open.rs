@@ -57,6 +57,8 @@ pub(crate) fn open(
     let sender = world.message_sender();
     let link = world.get_resource::<WorldLink>().ok_or(NoGroup(key))?;
     let (recovered, dead) = shard.open_zone(key, sender.clone())?;
+    // Items go to zones. So other processes need no key of an entity.
+    link.announce_only(key);
     let held = world.resource::<Outgoing>().clone();
     link.hold(move |effect: Effect| {
         let bytes = effect.parcel().map_or(0, |it| it.packet.payload().len());

@@ -1,5 +1,6 @@
 //! Durable entities in several zones.
 
+mod announced;
 mod cluster;
 mod faults;
 mod forged;

@@ -3,7 +3,7 @@
 mod parcels;
 mod peers;
 
-use alloc::{borrow::Cow, sync::Arc, vec::Vec};
+use alloc::{borrow::Cow, sync::Arc};
 use core::sync::atomic::Ordering;
 use std::hash::RandomState;
 
@@ -46,8 +46,8 @@ pub(super) type Filter = dyn Fn(&str, FromPeer) -> bool + Send + Sync;
 struct Members {
     groups: HashMap<Cow<'static, str>, Group>,
     worlds: HashMap<MemberId, MessageSender>,
-    /// The worlds of which other processes learn one key only.
-    announced: HashMap<MemberId, StableKey>,
+    /// The keys of the worlds that announce one only.
+    only_key: HashMap<MemberId, StableKey>,
     /// All other processes, and the connections to those that have answered.
     remotes: HashMap<MemberId, Arc<Remote>>,
     connections: HashMap<MemberId, Connection>,
@@ -109,7 +109,7 @@ impl Hub {
         if gone.is_some() {
             members.announce_worlds(name);
         }
-        members.announced.remove(&id);
+        members.only_key.remove(&id);
         let world = members.worlds.remove(&id);
         drop(members);
         // Dropped without the lock: it may drop the inbox, with parcels that hold another link.
@@ -129,9 +129,8 @@ impl Hub {
             epoch: members.epoch,
             process: self.process,
         };
-        let before = members.epoch_of_key(address);
         let is_shared = members.bind(address, claim);
-        members.announce_key(address, before);
+        members.announce_key(address);
         drop(members);
         if is_shared {
             let (hub, address) = (Arc::downgrade(self), address.clone());
@@ -157,19 +156,14 @@ impl Hub {
         let Some(group) = members.groups.get(&only.group) else {
             return;
         };
-        let addresses = group.keys_of(id).into_iter().map(|key| Address {
-            group: only.group.clone(),
-            key,
-        });
-        let before: Vec<_> = addresses
-            .map(|address| (members.epoch_of_key(&address), address))
-            .collect();
+        let keys = group.keys_of(id);
         // A world that was left behind is no longer a member.
         if members.worlds.contains_key(&id) {
-            members.announced.insert(id, only.key);
+            members.only_key.insert(id, only.key);
         }
-        for (before, address) in before {
-            members.announce_key(&address, before);
+        for key in keys {
+            let group = only.group.clone();
+            members.announce_key(&Address { group, key });
         }
     }
 
@@ -228,10 +222,9 @@ impl Members {
 
     /// Takes a key from a world.
     fn unbind(&mut self, address: &Address, id: MemberId) {
-        let before = self.epoch_of_key(address);
         if let Some(group) = self.groups.get_mut(&address.group) {
             group.unbind(address.key, id, Epoch::MAX);
-            self.announce_key(address, before);
+            self.announce_key(address);
             self.drop_if_empty(&address.group);
         }
     }
@@ -282,25 +275,22 @@ impl Members {
         connection.filter(|connection| connection.session == session)
     }
 
-    /// Returns the newest claim to a key that other processes learn of.
-    fn epoch_here(&self, key: StableKey, claims: &[Claim]) -> Option<Epoch> {
-        let mut claims = claims.iter().rev();
-        let here = claims.find(|claim| {
-            let only = self.announced.get(&claim.member);
-            self.worlds.contains_key(&claim.member) && only.is_none_or(|only| *only == key)
-        })?;
-        Some(here.epoch)
-    }
-
-    /// Returns the newest claim to a key that other processes learn of.
-    fn epoch_of_key(&self, address: &Address) -> Option<Epoch> {
-        let group = self.groups.get(&address.group)?;
-        self.epoch_here(address.key, group.keys.get(&address.key)?)
-    }
-
-    /// Tells all other processes of a claim to a key, if it is not the one before.
-    fn announce_key(&self, address: &Address, before: Option<Epoch>) {
-        let here = self.epoch_of_key(address);
+    /// Tells all other processes of the newest claim to a key here, if it has changed.
+    fn announce_key(&mut self, address: &Address) {
+        let Address { group, key } = address;
+        let Some(group) = self.groups.get_mut(group) else {
+            return;
+        };
+        let claims = group.keys.get(key).map_or(&[][..], |claims| claims);
+        let newest = claims.iter().rev().find(|claim| {
+            let only = self.only_key.get(&claim.member);
+            self.worlds.contains_key(&claim.member) && only.is_none_or(|only| only == key)
+        });
+        let here = newest.map(|claim| claim.epoch);
+        let before = match here {
+            Some(epoch) => group.announced.insert(*key, epoch),
+            None => group.announced.remove(key),
+        };
         if here == before {
             return;
         }

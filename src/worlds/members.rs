@@ -35,6 +35,8 @@ pub(super) struct Group {
     members: Vec<(MemberId, Member)>,
     /// The members with an entity of each key, one in most cases. The last one gets the parcels.
     pub(super) keys: HashMap<StableKey, SmallVec<[Claim; 1]>>,
+    /// The keys of this process that others know, with its newest claims.
+    pub(super) announced: HashMap<StableKey, Epoch>,
     /// The member with the next turn, and the number of turns that it has had: see [`Turn`].
     turn: AtomicU64,
 }

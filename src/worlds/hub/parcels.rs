@@ -208,7 +208,7 @@ impl Members {
     fn for_others<'a>(&self, parcel: &'a Parcel) -> Cow<'a, Parcel> {
         let announced = parcel.asker().and_then(|(group, key)| {
             let world = self.groups.get(group)?.with_key(key)?;
-            self.announced.get(&world)
+            self.only_key.get(&world)
         });
         match announced {
             Some(&key) => Cow::Owned(parcel.clone().asked_by(key)),

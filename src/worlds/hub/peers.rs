@@ -111,11 +111,9 @@ impl Hub {
             if worlds > 0 {
                 remote.set_worlds(name.clone(), worlds);
             }
-            for (&key, claims) in &group.keys {
-                if let Some(epoch) = members.epoch_here(key, claims) {
-                    let group = name.clone();
-                    remote.set_key(&Address { group, key }, [false, true], epoch);
-                }
+            for (&key, &epoch) in &group.announced {
+                let group = name.clone();
+                remote.set_key(&Address { group, key }, [false, true], epoch);
             }
         }
         // After all worlds and keys, and before all parcels.

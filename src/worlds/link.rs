@@ -23,8 +23,8 @@
 //!   [`Refused`](crate::worlds::Refused) and `NoAnswer` as in one process. [`HasRoom`] tells when a full group has
 //!   room again.
 //! - **No world waits for a link.** A world never waits for the code of a link, and no lock is held while that
-//!   code runs. While the keys of a process that has joined or gone are taken over, all sends of this process
-//!   wait: with ten million keys, for up to a quarter of a second.
+//!   code runs. While the keys of a process that has gone are looked up, all sends of this process wait: with
+//!   ten million keys, for up to a fifth of a second.
 //!
 //! The package `bevy_due_ownership` adds entities that survive a crash and move between processes exactly
 //! once. `docs/across_processes.md` in the repository has all promises across processes in one table.
@@ -39,7 +39,7 @@
 //! # Size
 //!
 //! Each process has a connection to each other, and knows the keys that all others announce. With a million of
-//! them, a process holds 50 to 100 bytes for each, and takes milliseconds for each process that comes or goes.
+//! them, a process holds 50 to 100 bytes for each, and takes milliseconds for each process that goes.
 //! A world with many entities can [announce one key only](crate::worlds::WorldLink::announce_only).
 //! `docs/thousand_shards.md` in the repository has figures.
 //!

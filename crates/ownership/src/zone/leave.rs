@@ -157,7 +157,9 @@ impl ZoneState {
             }
         }
         if let Err(error) = self.leave(world, key, entity, zone) {
-            if step == Step::Decided {
+            if step == Step::Decided
+                && let Some(zone) = self.post.streams.id_of(zone)
+            {
                 self.claim_back(key, zone);
             }
             self.note_failed_move(entity, zone, error.to_string());

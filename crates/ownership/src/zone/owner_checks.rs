@@ -105,13 +105,14 @@ impl ZoneState {
         let Some(owned) = self.book.owned.get(&key) else {
             return;
         };
-        let life = owned.life(key);
-        let entity = owned.entity().filter(|_| owner.epoch == owned.epoch + 1);
-        match entity {
-            // Only this zone could ask for that. It ended before it could let the entity leave, or before it knew
-            // the answer.
+        if owner.epoch != owned.epoch + 1 {
+            return self.fence(world, owned.life(key), owner.epoch);
+        }
+        // Only this zone could ask for that. It ended before it could let the entity leave, or before it knew the
+        // answer. What this build can't load stays.
+        match owned.entity() {
             Some(entity) => self.moves.decide(entity, owner.zone.zone),
-            None => self.fence(world, life, owner.epoch),
+            None => self.claim_back(key, owner.zone),
         }
     }
 
@@ -129,7 +130,7 @@ impl ZoneState {
             move |zone, world, changed| {
                 zone.moves.asked.remove(&key);
                 match changed {
-                    Ok(()) => zone.may_leave(key, to.zone.zone),
+                    Ok(()) => zone.may_leave(key, to.zone),
                     Err(other) => zone.lose(world, key, epoch, other),
                 }
             },
@@ -139,10 +140,10 @@ impl ZoneState {
     }
 
     /// Lets an entity leave, unless the answer has come too late.
-    fn may_leave(&mut self, key: StableKey, to: StableKey) {
+    fn may_leave(&mut self, key: StableKey, to: ZoneId) {
         let entity = self.book.entity(key);
         let departure = entity.and_then(|entity| self.moves.departures.get_mut(&entity));
-        match departure.filter(|it| (it.zone, it.step) == (to, Step::Asked)) {
+        match departure.filter(|it| (it.zone, it.step) == (to.zone, Step::Asked)) {
             Some(departure) => departure.step = Step::Decided,
             None => self.claim_back(key, to),
         }
@@ -176,11 +177,8 @@ impl ZoneState {
     }
 
     /// Takes an entity back that could not leave, although it was decided.
-    pub(super) fn claim_back(&mut self, key: StableKey, zone: StableKey) {
-        let zone = self.post.streams.id_of(zone);
-        if let Some(owned) = self.book.owned.get_mut(&key)
-            && let Some(zone) = zone
-        {
+    pub(super) fn claim_back(&mut self, key: StableKey, zone: ZoneId) {
+        if let Some(owned) = self.book.owned.get_mut(&key) {
             let epoch = owned.epoch + 1;
             owned.epoch = epoch + 1;
             self.book.dirty.insert(key);

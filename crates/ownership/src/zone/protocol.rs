@@ -159,8 +159,12 @@ impl ZoneState {
                             epoch: 0,
                         });
                     }
-                    // The sender has sent it to the wrong zone, or through this one.
                     let to = item.recipient();
+                    if let Some(location) = to.and_then(|to| self.post.routes.locate(to)) {
+                        // What has only been guessed may lead in a circle.
+                        self.post.routes.forget_up_to(location.life, 0);
+                    }
+                    // The sender has sent it to the wrong zone, or through this one.
                     let location = to.and_then(|to| self.post.routes.locate(to));
                     self.route(world, item);
                     if let Some(location) = location {

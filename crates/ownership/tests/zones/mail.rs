@@ -256,3 +256,37 @@ fn letters_wait_for_an_entity_that_is_on_its_way_for_long() {
         cluster.find(HERO) == Some(1) && cluster.ledger(HERO).letters == [1]
     });
 }
+
+#[test]
+fn zones_that_believe_an_entity_in_a_circle_find_it() {
+    let mut cluster = Cluster::new(4);
+    cluster.spawn(0, HERO, ());
+    cluster.spawn(1, BANK, ());
+    cluster.update();
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("the first letter", |cluster| {
+        cluster.ledger(BANK).letters == [1] && cluster.is_at_rest()
+    });
+    // So that each zone is near to the next one when it matters.
+    for to in [2, 3, 1, 2, 3] {
+        cluster.send_to(BANK, to);
+        cluster.run_until("the move", |cluster| {
+            cluster.find(BANK) == Some(to as usize) && cluster.is_at_rest()
+        });
+    }
+    // Zone 1 forgets what it knows, and hears of the hero from zone 0, which still believes the bank there.
+    cluster.mail(HERO, BANK, 2);
+    cluster.update_one(0);
+    cluster.update_one(1);
+    // The bank leaves zone 3 before the letter is there.
+    cluster.send_to(BANK, 1);
+    cluster.update_one(3);
+    cluster.update_one(2);
+    cluster.stop(1);
+    cluster.start(1);
+    // The letter goes from 1 over 2 and 3 to 1, and the receipt never comes to 0.
+    cluster.run_until("rest", |cluster| {
+        cluster.is_at_rest() && cluster.find(BANK) == Some(1)
+    });
+    assert_eq!(cluster.ledger(BANK).letters, [1, 2]);
+}

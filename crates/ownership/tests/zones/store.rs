@@ -208,3 +208,63 @@ fn a_move_fails_while_the_store_is_silent() {
     );
     move_hero(&mut cluster, 0, 1);
 }
+
+/// The store has agreed to a move, and the process has ended before the hero could leave.
+fn decided(store: &MemoryStore, cluster: &Cluster) {
+    let zone = ZoneId {
+        journal: cluster.shard(1).journal_id(),
+        zone: cluster.nodes[1].key,
+    };
+    store.set(HERO, Owner { zone, epoch: 2 });
+}
+
+fn wait_for_answers(cluster: &mut Cluster) {
+    for _ in 0..500 {
+        cluster.update();
+        std::thread::sleep(core::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_entity_that_was_to_leave_and_that_this_build_cannot_load_is_not_lost() {
+    let store = MemoryStore::new(6);
+    let mut cluster = with_hero(2, &store);
+    cluster.stop(0);
+    decided(&store, &cluster);
+    cluster.nodes[0].knows_ledgers = false;
+    cluster.start(0);
+    wait_for_answers(&mut cluster);
+    cluster.stop(0);
+    cluster.nodes[0].knows_ledgers = true;
+    cluster.start(0);
+    wait_for_answers(&mut cluster);
+    assert!(cluster.find(HERO).is_some());
+}
+
+#[test]
+fn the_last_letters_of_an_entity_that_was_to_leave_are_not_lost() {
+    const BANK: StableKey = StableKey(8);
+    let store = MemoryStore::new(7);
+    let mut cluster = with_hero(2, &store);
+    cluster.spawn(1, BANK, ());
+    wait_for_answers(&mut cluster);
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("the first letter", |cluster| {
+        cluster.ledger(BANK).letters == [1] && cluster.is_at_rest()
+    });
+    decided(&store, &cluster);
+    cluster.stop(1);
+    for gold in 2..4 {
+        cluster.mail(HERO, BANK, gold);
+        cluster.update();
+    }
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).despawn(hero);
+    cluster.update();
+    cluster.stop(0);
+    cluster.start(0);
+    wait_for_answers(&mut cluster);
+    cluster.start(1);
+    wait_for_answers(&mut cluster);
+    assert_eq!(cluster.ledger(BANK).letters, [1, 2, 3]);
+}

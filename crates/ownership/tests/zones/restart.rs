@@ -112,6 +112,23 @@ fn an_entity_comes_back_without_what_led_to_one_that_is_not_durable() {
 }
 
 #[test]
+fn a_frame_in_which_nothing_happens_costs_the_same_for_any_number_of_entities() {
+    let allocated = [100, 5_000].map(|entities| {
+        let mut cluster = Cluster::new(1);
+        for key in 1..=entities {
+            cluster.spawn(0, StableKey(key), Timer::every(600.0));
+        }
+        for _ in 0..5 {
+            cluster.update();
+        }
+        // A frame that stores what the clocks show comes once a second.
+        let frames = (0..5).map(|_| allocation_counter::measure(|| cluster.app(0).update()));
+        frames.map(|frame| frame.bytes_total).min()
+    });
+    assert_eq!(allocated[0], allocated[1]);
+}
+
+#[test]
 fn a_frame_writes_what_has_changed() {
     let mut cluster = Cluster::new(1);
     for key in 1..=200 {

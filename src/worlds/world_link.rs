@@ -124,11 +124,10 @@ impl WorldLink {
         assert!(is_first, "a world can be held only once");
     }
 
-    /// Tells other processes of no key of this world but `key`, from now on. Worlds of this process reach all
-    /// its entities, as before.
+    /// Announces only `key` to other processes, from now on. Worlds of this process reach all its entities, as
+    /// before.
     ///
-    /// A world with many entities costs other processes nothing this way. There, a parcel to another key is
-    /// refused with [`RefusalReason::UnknownKey`]. If an entity of this world makes a request to another process,
+    /// A world with many entities costs other processes nothing this way. They refuse a parcel to any other key with [`RefusalReason::UnknownKey`]. If an entity of this world makes a request to another process,
     /// the reply comes by `key`, and goes to the entity if it is still in this world.
     pub fn announce_only(&self, key: StableKey) {
         let Self { group, sender, .. } = self;

@@ -18,8 +18,8 @@ const IF_LOST: &str = "If it is lost, make a new shard of a copy with `Shard::re
 pub enum JournalError {
     /// There is no file to open.
     #[error(
-        "there is no file {}: create a new shard with `Shard::create`. If there was one, bring it back. {IF_LOST}, and \
-         need the id that the log had at its last start",
+        "there is no file {}: create a new shard with `Shard::create`. If there was one, bring it back. {IF_LOST}: \
+         its id is in the log of its last start",
         file.display()
     )]
     Missing {
@@ -46,7 +46,7 @@ pub enum JournalError {
         file.display(),
         match journal {
             Some(id) => format!("({id})"),
-            None => ", and need the id that the log had at its last start".into(),
+            None => ": its id is in the log of its last start".into(),
         }
     )]
     Damaged {

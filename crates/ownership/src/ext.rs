@@ -19,9 +19,9 @@ pub trait DurableEntityCommandsExt {
     /// Sends a letter to another durable entity, in any zone. It is delivered exactly once, as a packet to
     /// the entity's [`MessageComponent`](bevy_due::message::MessageComponent).
     ///
-    /// Letters from one entity to another arrive in order. They follow the recipient if it moves, and wait if
-    /// its process is down. If no zone has known the recipient for 30 seconds, the letter comes back as
-    /// [`MailReturned`](crate::MailReturned).
+    /// Letters from one entity to another arrive in order. They follow the recipient if it moves. A letter that is on its
+    /// way to a zone waits while that zone is down. If this zone does not know where the recipient is, and no zone
+    /// answers for 30 seconds, the letter comes back as [`MailReturned`](crate::MailReturned).
     ///
     /// An entity can have 1,024 letters, or 768 KiB, waiting. More come back at once.
     fn mail(&mut self, to: StableKey, letter: Packet) -> &mut Self;

@@ -62,8 +62,8 @@ pub(crate) struct Journal {
 pub(crate) struct Contents {
     pub(crate) zones: BTreeMap<StableKey, Recovered>,
     pub(crate) dead: BTreeSet<JournalId>,
-    /// Whether the file was made of a copy of another one. Its entities may live elsewhere.
-    pub(crate) is_restored: bool,
+    /// The shards of whose copies the file was made. Its entities may live elsewhere.
+    pub(crate) restored: Vec<JournalId>,
 }
 
 impl Contents {
@@ -154,11 +154,11 @@ impl Journal {
             let mut tables = Tables::open(&transaction)?;
             tables.streams.retain(|_, _| false)?;
             tables.items.retain(|(from, to, _), _| from == to)?;
-            for (zone, recovered) in contents.zones {
-                for (Life { key, birth }, (epoch, body)) in recovered.entities {
-                    if let Some(body) = forget(&body) {
+            for (zone, recovered) in &contents.zones {
+                for (&Life { key, birth }, (epoch, body)) in &recovered.entities {
+                    if let Some(body) = forget(body) {
                         let entity = (zone.0, key.0, birth);
-                        tables.entities.insert(entity, (epoch, &*body))?;
+                        tables.entities.insert(entity, (*epoch, &*body))?;
                     }
                 }
             }
@@ -166,7 +166,9 @@ impl Journal {
             {
                 let mut meta = transaction.open_table(META)?;
                 meta.insert("id", text_of(id).as_str())?;
-                meta.insert("restored", "")?;
+                let before = contents.restored.iter().chain([&self.id]);
+                let before: Vec<_> = before.map(|id| format!("{:032x}", id.0)).collect();
+                meta.insert("restored", before.join(" ").as_str())?;
             }
             Ok(transaction.commit()?)
         };
@@ -298,8 +300,10 @@ impl<'a> Tables<'a> {
                 let taken = (zone.0, peer.zone.0, 0)..=(zone.0, peer.zone.0, *acked);
                 self.items.retain_in(taken, |_, _| false)?;
             }
-            Record::Dead { journal } => {
+            Record::Dead { zone, journal } => {
                 self.dead.insert(journal.0, ())?;
+                let streams = (zone.0, journal.0, 0)..=(zone.0, journal.0, u64::MAX);
+                self.streams.retain_in(streams, |_, _| false)?;
             }
         }
         Ok(())
@@ -320,7 +324,10 @@ fn read(database: &Database) -> Result<Contents, redb::Error> {
     let transaction = database.begin_read()?;
     let mut contents = Contents::default();
     let restored = transaction.open_table(META)?.get("restored")?;
-    contents.is_restored = restored.is_some();
+    let restored = restored.as_ref().map_or("", |ids| ids.value());
+    let restored = restored.split_whitespace();
+    let restored = restored.filter_map(|id| u128::from_str_radix(id, 16).ok());
+    contents.restored = restored.map(JournalId).collect();
     for row in transaction.open_table(READINGS)?.iter()? {
         let (key, body) = row?;
         contents.zone(key.value()).readings = Some(body.value().to_vec());

@@ -25,6 +25,8 @@ impl LastLetters {
     /// Adds an outbox that the journal has.
     pub(crate) fn restore(&mut self, life: Life, outbox: Outbox) {
         self.outboxes.insert(life, outbox);
+        // The shard may have been restored, so that all of it can go.
+        self.changed.insert(life);
     }
 
     /// Takes over the outbox of an entity that despawns.

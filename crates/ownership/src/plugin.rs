@@ -33,7 +33,7 @@ use crate::{
 /// waiting mail, as [`bevy_due::moving`] lists them, and the [declared](Self::component) components. All
 /// else is not: spawn it in a startup system, or when the entity [arrives](crate::Arrived).
 ///
-/// An entity with a `StableKey` that is owned by another one is stored and moves with its owner. It gets no
+/// An entity with a `StableKey` that is owned by a durable entity is stored and moves with its owner. It gets no
 /// letters of its own.
 ///
 /// # Other processes
@@ -168,7 +168,8 @@ impl ZonePlugin {
     }
 
     /// Opens the zone also if this build can't load some of its entities. They stay in the file, with their letters,
-    /// until a build can load them: see [`Zone::unloadable`](crate::Zone::unloadable).
+    /// until a build can load them: see [`Zone::unloadable`](crate::Zone::unloadable). Pauses, clocks and owners that lead to
+    /// them are dropped from the other entities, which are stored without them.
     ///
     /// Without this call, the world ends, so that a game does not go on without them by mistake.
     #[must_use]

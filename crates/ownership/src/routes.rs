@@ -21,6 +21,19 @@ pub(crate) struct Location {
     pub(crate) epoch: u64,
 }
 
+impl Location {
+    /// Returns the way back of something that has come from a zone.
+    pub(crate) fn guess(life: Life, zone: StableKey) -> Self {
+        let epoch = 0;
+        Self { life, zone, epoch }
+    }
+
+    /// Returns `true` if no owner has said so.
+    pub(crate) fn is_guess(&self) -> bool {
+        self.epoch == 0
+    }
+}
+
 /// Where a zone believes that entities are. It may be wrong: a zone that has given an entity away passes
 /// on what still comes for it, and one that knows nothing asks.
 #[derive(Debug, Default)]
@@ -42,7 +55,11 @@ impl Routes {
         self.asked.remove(&Recipient::Key(life.key));
         self.asked.remove(&Recipient::Life(life));
         let known = self.known.get(&life.key);
-        if known.is_some_and(|it| it.life == life && it.epoch >= location.epoch) {
+        let is_worse = |it: &Location| {
+            let is_same = it.life == life;
+            is_same && it.epoch >= location.epoch || !is_same && location.is_guess()
+        };
+        if known.is_some_and(is_worse) {
             return;
         }
         if self.known.len() >= MAX_ROUTES {

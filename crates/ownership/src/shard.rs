@@ -122,8 +122,8 @@ impl Shard {
         Self::new(journal)
     }
 
-    /// Makes a new shard of a copy of another one whose file is lost, and returns the id of that one. Then call
-    /// [`reclaim`](Self::reclaim) with it in all other shards.
+    /// Turns a copy of a lost shard's file into the file of a new shard, in place, and returns the id of the lost one. Then
+    /// call [`reclaim`](Self::reclaim) with it in all other shards.
     ///
     /// Without this call, the others refuse an old copy, because its shard has forgotten what it has agreed with them.
     /// Make copies while no process has the file open, or with a snapshot of the file system.
@@ -236,7 +236,8 @@ impl Shard {
     /// - An entity that it had taken, but had not acknowledged, exists again as it left this shard. If it had
     ///   passed the entity on to a third shard, the entity is in two zones then. With a
     ///   [store of owners](Self::with_owners), it stays with the third shard.
-    /// - Letters that it had taken, but had not acknowledged, count as delivered.
+    /// - A letter that it had acknowledged counts as delivered. All other letters on their way to it go to the entity that
+    ///   has the key now, or come back. A letter that it took without acknowledging it may therefore arrive twice.
     pub fn reclaim(&self, journal: JournalId) {
         let mut zones = self.zones();
         zones.reclaimed.push(journal);
@@ -263,9 +264,9 @@ impl Shard {
         self.0.committer.submitter()
     }
 
-    /// Returns `true` if the shard was made of a copy.
-    pub(crate) fn is_restored(&self) -> bool {
-        self.zones().recovered.is_restored
+    /// Returns the shards of whose copies this one was made.
+    pub(crate) fn restored(&self) -> Vec<JournalId> {
+        self.zones().recovered.restored.clone()
     }
 
     /// Opens a zone, and returns what the journal has of it, with the dead journals.

@@ -19,6 +19,8 @@ pub(crate) struct Stored {
 /// What an entity and its owned entities have, by the names of the world that stored them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Body {
+    /// A random number of the world that named the entities.
+    pub(crate) names: u64,
     pub(crate) moved: MovedEntity,
     pub(crate) components: Vec<ComponentData>,
 }

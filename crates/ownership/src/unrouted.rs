@@ -7,7 +7,7 @@ use bevy_due::worlds::StableKey;
 use bevy_ecs::error::BevyError;
 
 use crate::{
-    ids::{Life, Recipient},
+    ids::Recipient,
     item::{Item, encode},
     journal::Record,
 };
@@ -76,10 +76,13 @@ impl Unrouted {
         self.items.values().map(|waits| waits.to).collect()
     }
 
-    /// Notes that an entity is on its way to this zone. Its letters wait on.
-    pub(crate) fn expect(&mut self, life: Life, now: Duration) {
-        let waits = self.items.values_mut().filter(|it| it.to.is(life));
-        waits.for_each(|waits| waits.since = now);
+    /// Notes that entities with these keys are on their way to this zone. Their letters wait on.
+    pub(crate) fn expect(&mut self, keys: &BTreeSet<StableKey>, now: Duration) {
+        if !keys.is_empty() {
+            let waits = self.items.values_mut();
+            let waits = waits.filter(|it| keys.contains(&it.to.key()));
+            waits.for_each(|waits| waits.since = now);
+        }
     }
 
     /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows.
@@ -88,9 +91,12 @@ impl Unrouted {
         place: impl Fn(&Item) -> Whereabouts,
         now: Duration,
     ) -> Vec<Item> {
-        let is_ready = |waits: &Waits| match place(&waits.item) {
+        let is_ready = |waits: &mut Waits| match place(&waits.item) {
             Whereabouts::Known => true,
-            Whereabouts::NotReady => false,
+            Whereabouts::NotReady => {
+                waits.since = now;
+                false
+            }
             Whereabouts::Unknown => {
                 let is_letter = matches!(waits.item, Item::Letters(_));
                 is_letter && now.saturating_sub(waits.since) >= RETURN_AFTER

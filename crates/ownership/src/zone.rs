@@ -27,7 +27,7 @@ use crate::{
     last_letters::LastLetters,
     outbox::Outbox,
     report::report,
-    routes::Routes,
+    routes::{Location, Routes},
     shard::Shard,
     streams::Streams,
     unrouted::Unrouted,
@@ -106,6 +106,8 @@ struct Home {
     sender: MessageSender,
     /// The number of the last birth.
     births: u64,
+    /// A random number of this world, which names entities.
+    names: u64,
 }
 
 /// What goes to other zones.
@@ -158,6 +160,15 @@ impl Home {
     }
 }
 
+impl Post {
+    /// Returns where a recipient is, if that is known.
+    fn locate(&self, to: Recipient) -> Option<Location> {
+        let known = self.routes.locate(to);
+        let certain = known.filter(|known| !known.is_guess());
+        certain.or_else(|| self.streams.leaving(to)).or(known)
+    }
+}
+
 impl ZoneState {
     /// Brings an item to its recipient: here, in another zone, or nowhere yet.
     fn route(&mut self, world: &mut World, item: Item) {
@@ -174,7 +185,7 @@ impl ZoneState {
                     }
                     answer => items.extend(answer),
                 }
-            } else if let Some(location) = self.post.routes.locate(to) {
+            } else if let Some(location) = self.post.locate(to) {
                 self.post.streams.push(location.zone, item);
             } else {
                 self.post.unrouted.add(item, now(world));

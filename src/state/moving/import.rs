@@ -46,16 +46,18 @@ pub(crate) fn import_entities(
     for import in &imports {
         begin_loading(world, &import.timers, entities);
     }
-    let mut has_new_clocks = false;
+    let mut new_clocks = EntityHashSet::default();
     for nth in in_order_of_clocks(&imports) {
         let import = &mut imports[nth];
-        if has_new_clocks && import.needs_clocks() {
+        let mut needed = import.timers.clocks_in_use();
+        if !new_clocks.is_empty() && needed.any(|clock| new_clocks.contains(&clock)) {
             // They tell how far they have come.
             take_settings(world);
-            has_new_clocks = false;
+            new_clocks.clear();
         }
+        drop(needed);
         import.finish(world, entities);
-        has_new_clocks |= import.timers.clocks().next().is_some();
+        new_clocks.extend(import.timers.clocks().map(|(clock, _)| clock));
     }
     world.flush();
     results
@@ -97,13 +99,6 @@ impl<'a> Import<'a> {
             root,
             timers,
         }
-    }
-
-    /// Returns `true` if something runs on a clock that does not come with it.
-    fn needs_clocks(&self) -> bool {
-        let own: EntityHashSet = self.timers.clocks().map(|(clock, _)| clock).collect();
-        let mut needed = self.timers.clocks_in_use();
-        needed.any(|clock| !own.contains(&clock))
     }
 
     fn finish(&mut self, world: &mut World, entities: &mut EntityHashMap<Entity>) {
@@ -254,7 +249,7 @@ fn in_order_of_clocks(imports: &[Import]) -> Vec<usize> {
 
 /// Something of an entity leads to another one that is not here.
 #[derive(Debug, Error)]
-#[error("an entity has come without this, because the other entity is not here: {0}")]
+#[error("dropped from an imported entity: {0}")]
 struct Missing(LoadError);
 
 /// Returns an error if an entity can't be imported with this map of entities, and otherwise the references of its

@@ -49,7 +49,11 @@ pub(crate) enum Record {
         taken: u64,
     },
     /// Notes for good that nobody will open a journal again.
-    Dead { journal: JournalId },
+    Dead {
+        /// Forgets how far this zone was with it.
+        zone: StableKey,
+        journal: JournalId,
+    },
 }
 
 /// What a journal has of a zone.

@@ -57,7 +57,7 @@ fn record() -> impl Strategy<Value = Record> {
             acked,
             taken
         }),
-        journal().prop_map(|journal| Record::Dead { journal }),
+        (zone(), journal()).prop_map(|(zone, journal)| Record::Dead { zone, journal }),
     ]
 }
 
@@ -105,7 +105,11 @@ fn apply(contents: &mut Contents, record: &Record) {
             zone.items
                 .retain(|&(to, number), _| to != peer.zone || number > *acked);
         }
-        Record::Dead { journal } => _ = contents.dead.insert(*journal),
+        Record::Dead { zone: of, journal } => {
+            contents.dead.insert(*journal);
+            let streams = &mut contents.zone(of.0).streams;
+            streams.retain(|peer, _| peer.journal != *journal);
+        }
     }
 }
 

@@ -59,12 +59,21 @@ impl ZoneState {
             return self.give_back(world, from, moved, "it has despawned".into());
         };
         if let Some(owned) = self.book.owned.get(&key) {
-            if owned.birth == birth && owned.epoch < moved.epoch {
-                self.fence(world, moved.life, moved.epoch);
-            } else {
+            let epoch = owned.epoch;
+            if owned.birth != birth {
                 let reason = format!("another entity of that zone has the stable key {}", key.0);
                 return self.give_back(world, from, moved, reason);
             }
+            if epoch >= moved.epoch {
+                // It has come from a copy of an old file. The sender hears where the entity is.
+                let (life, zone) = (moved.life, self.home.me.zone);
+                let here = Location { life, zone, epoch };
+                let located = Message::Located(vec![here]);
+                self.post.to_tell.push((Some(from), located));
+                let known = moved.epoch;
+                return report(world, Fenced { key, known, epoch });
+            }
+            self.fence(world, moved.life, moved.epoch);
         }
         let passed = moved.waited.min(LONGEST_WAY).into();
         let brought = bring_in(world, &self.home.declared, &[(&body, passed)]).pop();
@@ -120,6 +129,17 @@ impl ZoneState {
 
     /// Gives an entity back to the zone that it came from.
     fn give_back(&mut self, world: &World, zone: StableKey, moved: MovedOut, reason: String) {
+        if moved.refused.is_some() {
+            // Neither zone can take it.
+            let key = moved.life.key;
+            report(
+                world,
+                NobodyTakes {
+                    key,
+                    reason: reason.clone(),
+                },
+            );
+        }
         let moved = moved.returned(reason, self.storage.readings(world).real());
         self.post.routes.learn(Location {
             life: moved.life,
@@ -188,11 +208,21 @@ impl ZoneState {
 /// Another zone has a later owner of an entity.
 #[derive(Debug, Error)]
 #[error(
-    "the entity with the stable key {} was dropped here, because another zone is its owner number {epoch}, and this \
-     one is number {known}", key.0
+    "a copy of the entity with the stable key {} was dropped here: it was that of owner number {known}, and there is \
+     owner number {epoch}", key.0
 )]
 struct Fenced {
     key: StableKey,
     known: u64,
     epoch: u64,
+}
+
+/// An entity goes to and fro between two zones.
+#[derive(Debug, Error)]
+#[error(
+    "the entity with the stable key {} goes to and fro, because neither zone can take it: {reason}", key.0
+)]
+struct NobodyTakes {
+    key: StableKey,
+    reason: String,
 }

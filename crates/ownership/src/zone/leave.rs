@@ -190,7 +190,11 @@ impl ZoneState {
         let components = components::save(world, &self.home.declared, moved.entities())?;
         let outbox = self.book.owned.get(&key).map(|it| it.outbox().clone());
         let stored = encode(&Stored {
-            body: Some(Body { moved, components }),
+            body: Some(Body {
+                names: self.home.names,
+                moved,
+                components,
+            }),
             outbox: outbox.unwrap_or_default(),
             readings: self.storage.readings(world),
         })?;
@@ -219,7 +223,13 @@ impl ZoneState {
                 return Err(error);
             }
         };
-        let late = world.forget_entity(entity)?;
+        let late = match world.forget_entity(entity) {
+            Ok(late) => late,
+            Err(error) => {
+                world.commit_entity(entity, &HeldMail::default())?;
+                return Err(error.into());
+            }
+        };
         self.disown(world, key);
         self.end_life(life, epoch);
         let epoch = epoch + 1;

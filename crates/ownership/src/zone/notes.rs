@@ -2,8 +2,10 @@
 
 use core::{iter, time::Duration};
 
-use bevy_due::{OwnedBy, message::MessageWorldExt, rollback::RollbackWorldExt, worlds::StableKey};
-use bevy_ecs::prelude::*;
+use bevy_due::{
+    Owned, OwnedBy, message::MessageWorldExt, rollback::RollbackWorldExt, worlds::StableKey,
+};
+use bevy_ecs::{entity::EntityHashSet, prelude::*};
 use thiserror::Error;
 
 use super::{Failure, State, ZoneState, now};
@@ -36,6 +38,7 @@ impl ZoneState {
         for entity in born {
             self.book.refused.remove(&entity);
             self.note_owner(world, entity);
+            self.note_owned(world, entity);
         }
         new.into_iter().for_each(|it| self.note_letter(it, now));
         for (entity, key) in died {
@@ -43,13 +46,32 @@ impl ZoneState {
             // A key that was inserted again has not gone.
             if world.get::<StableKey>(entity) != Some(&key) {
                 self.note_death(world, entity, key);
+                self.note_owned(world, entity);
             }
         }
         self.note_departures(world, moves);
         for entity in touched {
             self.note_owner(world, entity);
+            self.note_owned(world, entity);
             let root = self.root_of(world, entity);
             self.book.dirty.extend(root);
+        }
+    }
+
+    /// Follows the entities with a key that belong to an entity, which may have got or lost an owner or its key.
+    fn note_owned(&mut self, world: &mut World, entity: Entity) {
+        let mut below = vec![entity];
+        let mut seen: EntityHashSet = [entity].into_iter().collect();
+        while let Some(entity) = below.pop() {
+            let owned = world.get::<Owned>(entity).into_iter();
+            let owned: Vec<_> = owned
+                .flat_map(Owned::iter)
+                .filter(|&it| seen.insert(it))
+                .collect();
+            for &entity in &owned {
+                self.note_owner(world, entity);
+            }
+            below.extend(owned);
         }
     }
 
@@ -123,7 +145,7 @@ impl ZoneState {
             to,
             packet,
         } = letter;
-        if !self.book.owned.contains_key(&from) {
+        if self.book.keys.get(&sender) != Some(&from) {
             // What the sender does is not stored either.
             self.post.failures.push(Failure::Mail(MailReturned {
                 entity: sender,

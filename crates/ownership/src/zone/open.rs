@@ -24,13 +24,14 @@ use super::{
 use crate::{
     changes::Outgoing,
     components::Declared,
-    ids::ZoneId,
+    ids::{Life, ZoneId},
     item::{Item, decode},
     journal::Recovered,
+    outbox::Outbox,
     report::report,
     routes::{Location, Routes},
     shard::Shard,
-    stored::Stored,
+    stored::{Body, Stored},
     streams::Streams,
     unrouted::Unrouted,
     wire::ZONE_PACKET,
@@ -81,6 +82,7 @@ pub(crate) fn open(
             shard,
             sender,
             births: RandomState::new().hash_one(()),
+            names: RandomState::new().hash_one(()),
         },
         book: Book::default(),
         post: Post {
@@ -177,9 +179,10 @@ impl ZoneState {
         Ok(())
     }
 
-    /// Brings back the entities of the journal, all at once, so that they find each other.
+    /// Brings back the entities of the journal, those of one world at once, so that they find each other.
     fn bring_back(&mut self, world: &mut World, recovered: Recovered) -> Result {
-        let mut to_bring = Vec::new();
+        // Those that an earlier build has stored, and later ones could not load, have their own names.
+        let mut groups: BTreeMap<u64, Vec<_>> = BTreeMap::new();
         for (life, (epoch, stored)) in recovered.entities {
             let Stored {
                 body,
@@ -187,10 +190,24 @@ impl ZoneState {
                 readings,
             } = decode(&stored)?;
             match body {
-                Some(body) => to_bring.push((life, epoch, outbox, body, readings)),
+                Some(body) => {
+                    let group = groups.entry(body.names).or_default();
+                    group.push((life, epoch, outbox, body, readings));
+                }
                 None => self.post.last_letters.restore(life, outbox),
             }
         }
+        for group in groups.into_values() {
+            self.bring_group_back(world, group);
+        }
+        Ok(())
+    }
+
+    fn bring_group_back(
+        &mut self,
+        world: &mut World,
+        to_bring: Vec<(Life, u64, Outbox, Body, Readings)>,
+    ) {
         let now = self.storage.readings(world);
         let bodies = to_bring.iter();
         let bodies = bodies.map(|(.., body, readings)| (body, now.since(readings)));
@@ -211,7 +228,6 @@ impl ZoneState {
             }
             self.book.note_stored(key);
         }
-        Ok(())
     }
 
     /// Tells the game who is here, and lets them act. All of them exist by now.

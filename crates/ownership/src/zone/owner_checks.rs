@@ -95,6 +95,8 @@ impl ZoneState {
                 owned.epoch = owner.epoch;
                 self.book.dirty.insert(key);
             }
+        } else if self.was_here(owner.zone) {
+            self.claim_from(key, owner);
         } else {
             self.give_way(world, key, owner);
         }
@@ -178,12 +180,26 @@ impl ZoneState {
 
     /// Takes an entity back that could not leave, although it was decided.
     pub(super) fn claim_back(&mut self, key: StableKey, zone: ZoneId) {
-        if let Some(owned) = self.book.owned.get_mut(&key) {
+        if let Some(owned) = self.book.owned.get(&key) {
             let epoch = owned.epoch + 1;
-            owned.epoch = epoch + 1;
-            self.book.dirty.insert(key);
-            self.claim(key, epoch + 1, Some(Owner { zone, epoch }));
+            self.claim_from(key, Owner { zone, epoch });
         }
+    }
+
+    /// Makes this zone the next owner of an entity that is here.
+    fn claim_from(&mut self, key: StableKey, before: Owner) {
+        if let Some(owned) = self.book.owned.get_mut(&key) {
+            let epoch = before.epoch + 1;
+            owned.epoch = epoch;
+            self.book.dirty.insert(key);
+            self.claim(key, epoch, Some(before));
+        }
+    }
+
+    /// Returns `true` if this zone was made of a copy of another one.
+    fn was_here(&self, other: ZoneId) -> bool {
+        let is_copy = |lost: &JournalId| *lost == other.journal;
+        other.zone == self.home.me.zone && self.home.shard.restored().iter().any(is_copy)
     }
 
     /// Asks which entities on their way to a lost journal have no other owner by now.

@@ -62,7 +62,7 @@ impl ZoneState {
 
     /// Asks who has the entities of this zone, if it was made of a copy.
     pub(super) fn ask_for_copies(&mut self) {
-        if !self.home.shard.is_restored() {
+        if self.home.shard.restored().is_empty() {
             return;
         }
         let lives = self.book.owned.iter();
@@ -95,7 +95,7 @@ impl ZoneState {
         };
         if matches!(item, Item::Letters(_)) && self.is_deaf(world, to.key()) {
             Whereabouts::NotReady
-        } else if self.is_reachable(to) || self.post.routes.locate(to).is_some() {
+        } else if self.is_reachable(to) || self.post.locate(to).is_some() {
             Whereabouts::Known
         } else if self.owned(to).is_some() {
             Whereabouts::NotReady
@@ -153,11 +153,8 @@ impl ZoneState {
                         && self.owned(Recipient::Life(batch.from)).is_none()
                     {
                         // The way back, unless a better one is known.
-                        self.post.routes.learn(Location {
-                            life: batch.from,
-                            zone: from,
-                            epoch: 0,
-                        });
+                        let guess = Location::guess(batch.from, from);
+                        self.post.routes.learn(guess);
                     }
                     let to = item.recipient();
                     if let Some(location) = to.and_then(|to| self.post.routes.locate(to)) {
@@ -165,7 +162,7 @@ impl ZoneState {
                         self.post.routes.forget_up_to(location.life, 0);
                     }
                     // The sender has sent it to the wrong zone, or through this one.
-                    let location = to.and_then(|to| self.post.routes.locate(to));
+                    let location = to.and_then(|to| self.post.locate(to));
                     self.route(world, item);
                     if let Some(location) = location {
                         let located = Message::Located(vec![location]);
@@ -188,7 +185,8 @@ impl ZoneState {
             }
             match recipient {
                 Recipient::Life(life) if self.post.last_letters.contains(life) => {
-                    let epoch = 0;
+                    // It has no later owner.
+                    let epoch = u64::MAX;
                     Some(Location { life, zone, epoch })
                 }
                 recipient => self.post.streams.leaving(recipient),
@@ -204,12 +202,15 @@ impl ZoneState {
     }
 
     fn learn(&mut self, world: &mut World, locations: &[Location]) {
+        let here = self.home.me.zone;
+        let coming = locations.iter().filter(|it| it.zone == here);
+        let coming = coming.map(|it| it.life.key).collect();
+        self.post.unrouted.expect(&coming, now(world));
         for &location in locations {
             let Location { life, zone, epoch } = location;
-            if zone == self.home.me.zone {
+            if zone == here {
                 // What this zone believes is older, or the entity would be here. It may be on its way.
                 self.post.routes.forget_up_to(life, epoch);
-                self.post.unrouted.expect(life, now(world));
                 continue;
             }
             let owned = self.owned(Recipient::Life(life));
@@ -265,7 +266,8 @@ impl ZoneState {
         }
         let mut lost = self.post.streams.give_up(journal);
         self.storage.ended.append(&mut lost.ended);
-        self.storage.ended.push(Record::Dead { journal });
+        let zone = self.home.me.zone;
+        self.storage.ended.push(Record::Dead { zone, journal });
         self.end_lost_letters(&lost);
         for &zone in &lost.zones {
             self.post.routes.forget_zone(zone);
@@ -335,7 +337,7 @@ struct NoEndpoint;
 /// Others have given up the journal of this zone.
 #[derive(Debug, Error)]
 #[error(
-    "the world ends, because another shard has given up its journal: what it owned may live elsewhere by now. Start it \
-     with an empty journal"
+    "the world ends, because another shard has given up its journal: what it owned may live elsewhere by now. Create a \
+     new file with `Shard::create`"
 )]
 struct GivenUp;

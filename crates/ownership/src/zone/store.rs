@@ -191,9 +191,10 @@ impl ZoneState {
     /// Returns what the journal has to know of this frame.
     fn records(&mut self, world: &mut World) -> Result<Vec<Record>> {
         let zone = self.home.me.zone;
-        let mut records = self.post.streams.records()?;
+        // What ends may make room for what begins.
+        let mut records = core::mem::take(&mut self.storage.ended);
+        records.extend(self.post.streams.records()?);
         records.extend(self.post.unrouted.records(zone)?);
-        records.append(&mut self.storage.ended);
         records.extend(self.post.last_letters.records(zone)?);
         let readings = self.storage.readings(world);
         records.extend(self.entity_records(world, readings)?);
@@ -221,7 +222,12 @@ impl ZoneState {
                     report(world, letter.clone());
                 }
                 let components = components::save(world, &self.home.declared, moved.entities())?;
-                Ok(Body { moved, components })
+                let names = self.home.names;
+                Ok(Body {
+                    names,
+                    moved,
+                    components,
+                })
             });
             match body {
                 Ok(body) => records.extend(self.entity_record(key, body, readings)?),

@@ -1,6 +1,6 @@
 //! Stable keys that are inserted again, replaced, swapped or used again.
 
-use bevy_due::worlds::StableKey;
+use bevy_due::{Owned, OwnedBy, worlds::StableKey};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
 use crate::cluster::{Cluster, Failures, Ledger};
@@ -160,4 +160,30 @@ fn an_entity_moves_to_where_one_with_its_key_has_left_letters() {
         cluster.ledger(BANK).letters.len() == 2 && cluster.is_at_rest()
     });
     assert_eq!(cluster.find(HERO), Some(0));
+}
+
+#[test]
+fn an_entity_with_a_key_follows_whoever_owns_its_owner() {
+    let mut cluster = Cluster::new(1);
+    let player = cluster.spawn(0, HERO, ());
+    let bag = cluster.world(0).spawn_empty().id();
+    cluster.spawn(0, BANK, OwnedBy(bag));
+    let count = |cluster: &mut Cluster| {
+        let world = cluster.world(0);
+        let mut keys = world.query::<&StableKey>();
+        keys.iter(world).filter(|&&key| key == BANK).count()
+    };
+    cluster.update();
+    assert_eq!(cluster.find(BANK), Some(0));
+    cluster.world(0).entity_mut(bag).insert(OwnedBy(player));
+    crash(&mut cluster);
+    assert_eq!(cluster.find(BANK), None, "it belongs to the player");
+    assert_eq!(count(&mut cluster), 1);
+    let player = cluster.entity(0, HERO);
+    let bag = cluster.world(0).get::<Owned>(player).unwrap();
+    let bag = bag.iter().next().unwrap();
+    cluster.world(0).entity_mut(bag).remove::<OwnedBy>();
+    crash(&mut cluster);
+    assert_eq!(cluster.find(BANK), Some(0));
+    assert_eq!(count(&mut cluster), 1);
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bevy_due::worlds::StableKey;
-use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Unreachable, ZoneId};
+use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Shard, Unreachable, ZoneId};
 use bevy_ecs::error::{BevyError, FallbackErrorHandler};
 
 use crate::{
@@ -267,4 +267,17 @@ fn the_last_letters_of_an_entity_that_was_to_leave_are_not_lost() {
     cluster.start(1);
     wait_for_answers(&mut cluster);
     assert_eq!(cluster.ledger(BANK).letters, [1, 2, 3]);
+}
+
+#[test]
+fn a_shard_that_is_restored_from_a_copy_keeps_what_the_store_gave_the_lost_one() {
+    let store = MemoryStore::new(8);
+    let mut cluster = with_hero(2, &store);
+    cluster.lose_power(0, 0);
+    Shard::restore_simulated(cluster.nodes[0].disk.clone()).unwrap();
+    cluster.start(0);
+    wait_for_answers(&mut cluster);
+    assert_eq!(cluster.find(HERO), Some(0));
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
 }

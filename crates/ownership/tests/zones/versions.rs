@@ -15,6 +15,8 @@ use bevy_ecs::{
 use bevy_time::TimePlugin;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Cluster;
+
 const HERO: StableKey = StableKey(7);
 
 #[derive(Component, Serialize, Deserialize)]
@@ -124,4 +126,29 @@ fn an_older_build_can_go_on_without_what_it_does_not_know() {
         silver: 3,
     };
     assert_eq!(app.world().get::<Purse>(hero), Some(&expected));
+}
+
+#[test]
+fn what_two_builds_have_stored_comes_back_together() {
+    let mut cluster = Cluster::new(1);
+    for key in 1..=5 {
+        cluster.spawn(0, StableKey(key), ());
+    }
+    cluster.update();
+    cluster.stop(0);
+    cluster.nodes[0].knows_ledgers = false;
+    cluster.start(0);
+    // Their world names its entities as the first one did.
+    for key in 6..=10 {
+        cluster.spawn(0, StableKey(key), ());
+    }
+    cluster.update();
+    cluster.stop(0);
+    cluster.nodes[0].knows_ledgers = true;
+    cluster.start(0);
+    let unloadable = cluster.world(0).resource::<Zone>().unloadable().count();
+    assert_eq!(unloadable, 0);
+    for key in 1..=10 {
+        assert_eq!(cluster.find(StableKey(key)), Some(0));
+    }
 }

@@ -14,7 +14,7 @@ use bevy_due::{
     worlds::{Refused, StableKey, WorldGroups, link::PeerSettings},
 };
 use bevy_due_link_testing::example::read_commands;
-use bevy_due_nats::{ConnectOptions, NatsConfig, NatsStore, NatsStoreConfig, nats_link};
+use bevy_due_nats::{NatsConfig, NatsOwners, NatsOwnersConfig, nats_link};
 use bevy_due_ownership::{DurableCommandsExt, Shard, Zone};
 use bevy_due_zenoh::{ZenohConfig, zenoh_link};
 use bevy_ecs::{
@@ -145,11 +145,11 @@ pub(crate) fn run(settings: &Settings) -> Result {
     if let Link::Nats { server, decides } = &settings.link
         && *decides
     {
-        let store = NatsStore::open(NatsStoreConfig {
+        let owners = NatsOwners::open(NatsOwnersConfig {
             servers: vec![server.clone()],
-            ..NatsStoreConfig::default()
+            ..NatsOwnersConfig::default()
         })?;
-        shard = shard.with_owners(store)?;
+        shard = shard.with_owners(owners)?;
     }
     let (keys, items) = shard.unopened();
     let mut app = world(&shard, settings);
@@ -191,7 +191,7 @@ fn join(groups: &mut WorldGroups, settings: &Settings) -> Result {
             name,
             servers: vec![server.clone()],
             // The server may be down.
-            options: ConnectOptions::new().retry_on_initial_connect(),
+            waits_for_server: true,
             peers,
             ..NatsConfig::default()
         }))?,

@@ -15,6 +15,7 @@ use std::{
 };
 
 use async_nats::{Client, ConnectOptions, SubscribeError, Subscriber};
+use bevy_due::worlds::StableKey;
 use bevy_due_link_testing::{
     figures::{
         self, KillOnDrop, PARCELS, PAYLOAD, ROUNDS, TRIPS, Worlds, median, print_table,
@@ -22,7 +23,8 @@ use bevy_due_link_testing::{
     },
     nats_server::NatsServer,
 };
-use bevy_due_nats::{NatsConfig, NatsStore, NatsStoreConfig, nats_link};
+use bevy_due_nats::{NatsConfig, NatsOwners, NatsOwnersConfig, nats_link};
+use bevy_due_ownership::{JournalId, Owner, OwnerStore, ZoneId};
 use bevy_ecs::error::Result;
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -115,7 +117,7 @@ fn measure() -> Result {
     for (name, ratio) in ratios {
         println!("{name}: {ratio:.2} times the bare client");
     }
-    println!("change of a `NatsStore`: {:.0} µs", swaps(&server.address)?);
+    println!("change of an owner: {:.0} µs", changes(&server.address)?);
     Ok(())
 }
 
@@ -236,17 +238,22 @@ impl Bare {
     }
 }
 
-/// Returns the median time of a change in the store, in microseconds.
-fn swaps(server: &str) -> Result<f64> {
-    let store = NatsStore::open(NatsStoreConfig {
+/// Returns the median time of a change of an owner, in microseconds.
+fn changes(server: &str) -> Result<f64> {
+    let mut owners = NatsOwners::open(NatsOwnersConfig {
         servers: vec![server.into()],
-        ..NatsStoreConfig::default()
+        ..NatsOwnersConfig::default()
     })?;
-    let mut revision = None;
-    let swap = |_| {
+    let zone = ZoneId {
+        journal: JournalId(1),
+        zone: StableKey(1),
+    };
+    let mut last = None;
+    let change = |epoch| {
         let start = Instant::now();
-        revision = Some(store.compare_and_swap(1, revision, &PAYLOAD)??);
+        let next = Owner { zone, epoch };
+        owners.change(StableKey(1), last.replace(next), next)?;
         Ok(start.elapsed())
     };
-    (0..1000).map(swap).collect::<Result<_>>().map(median)
+    (1..=1000).map(change).collect::<Result<_>>().map(median)
 }

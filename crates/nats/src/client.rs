@@ -7,11 +7,13 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use async_nats::{Client, ConnectOptions, ServerAddr};
+use async_nats::{Client, ServerAddr};
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
 };
+
+use crate::connection::Connection;
 
 /// A thread that runs the client of NATS. Drop this to end it, and all that runs on it.
 #[derive(Debug)]
@@ -63,10 +65,8 @@ impl Drop for ClientThread {
 }
 
 /// Connects to one of some servers.
-pub(crate) async fn connect(
-    servers: Vec<ServerAddr>,
-    options: ConnectOptions,
-) -> Result<Client, CantConnect> {
+pub(crate) async fn connect(connection: Connection) -> Result<Client, CantConnect> {
+    let Connection { servers, options } = connection;
     let addresses = servers.clone();
     // A task of its own, because the client panics if it needs TLS and has none.
     let client = tokio::spawn(async move { options.connect(&addresses[..]).await });
@@ -91,8 +91,8 @@ impl fmt::Display for CantConnect {
         let servers = servers.iter().map(ServerAddr::as_url_str);
         write!(
             f,
-            "can't connect to {:?}: {error}: start a nats-server there, or correct the addresses and the \
-             user",
+            "can't connect to {:?}: {error}: start a nats-server there, or correct the addresses, the \
+             user or the certificates",
             Vec::from_iter(servers)
         )
     }

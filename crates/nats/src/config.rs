@@ -1,33 +1,35 @@
 //! What a user chooses.
 
 use core::{fmt, time::Duration};
-use std::io;
+use std::path::PathBuf;
 
-use async_nats::{ConnectOptions, ServerAddr};
 use bevy_due::worlds::link::PeerSettings;
+
+use crate::{
+    connection::{Connection, Settings, masked},
+    invalid::InvalidConfig,
+};
 
 /// The settings of a [`nats_link`](crate::nats_link).
 ///
-/// An address is `host:port`, such as `10.0.0.1:4222`, or a URL, such as `tls://nats.example.org`, which needs
-/// the feature `tls`.
+/// `Debug` masks the passwords.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
 /// use bevy_due::worlds::link::PeerSettings;
-/// use bevy_due_nats::{ConnectOptions, NatsConfig};
+/// use bevy_due_nats::NatsConfig;
 ///
 /// let config = NatsConfig {
 ///     name: Some("shard 2".into()),
-///     servers: vec!["10.0.0.1:4222".into(), "10.0.0.2:4222".into()],
+///     servers: vec!["nats://game:secret@10.0.0.1:4222".into(), "10.0.0.2:4222".into()],
 ///     peers: PeerSettings { down_after: Duration::from_secs(3), ..PeerSettings::default() },
-///     options: ConnectOptions::with_user_and_password("game".into(), "secret".into()),
 ///     ..NatsConfig::default()
 /// };
 /// # _ = config;
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NatsConfig {
     /// The name of the cluster, `"due"` by default. Processes with different names share nothing, even on
     /// the same server.
@@ -40,7 +42,27 @@ pub struct NatsConfig {
     pub name: Option<String>,
     /// The addresses of the servers, `127.0.0.1:4222` by default. The link connects to one of them, and to
     /// another if that one goes. They must be servers of one cluster of NATS.
+    ///
+    /// An address is `host:port`, or a URL with a user and a password, such as
+    /// `nats://game:secret@10.0.0.1:4222`. The port is 4222 by default. All servers get the same user, so one
+    /// address is enough for it. In a user or a password, write special characters as in each URL: `%25` for
+    /// `%`, for example. An address that starts with `tls://` needs the feature `tls`.
+    ///
+    /// If the addresses contain different users or passwords, `join` returns an error that names two of them.
     pub servers: Vec<String>,
+    /// The path of a `.creds` file, which proves who this process is, in place of a user and a password. There
+    /// is none by default. The file is read once, by `join`. If it can't be read, `join` returns an error that
+    /// names it.
+    pub credentials: Option<PathBuf>,
+    /// The path of a file with the trusted certificates, in PEM form. By default these are the certificates
+    /// that the operating system trusts. If it is set, the link connects only with TLS.
+    ///
+    /// It needs the feature `tls`. Without the feature, or if the file can't be read, `join` returns an error
+    /// that names the file.
+    pub root_certificates: Option<PathBuf>,
+    /// Whether `join` succeeds without a server, `false` by default. The link then connects as soon as there
+    /// is a server, and reports failures with `tracing` only. It takes `max_payload` of the server to be 1 MiB.
+    pub waits_for_server: bool,
     /// The bounds of the connections. Use the same in all processes.
     ///
     /// The server carries no message that is longer than its `max_payload`, so
@@ -48,9 +70,6 @@ pub struct NatsConfig {
     /// has its default of 1 MiB. [`down_after`](PeerSettings::down_after) is at least 100 ms. A server that
     /// is silent for so long is left.
     pub peers: PeerSettings,
-    /// How to connect: the user, TLS, time limits. The link chooses the name, the echo, the interval of
-    /// pings, the delay between attempts, the capacity of subscriptions, and the callback for events.
-    pub options: ConnectOptions,
 }
 
 impl Default for NatsConfig {
@@ -59,27 +78,40 @@ impl Default for NatsConfig {
             cluster: "due".into(),
             name: None,
             servers: vec!["127.0.0.1:4222".into()],
+            credentials: None,
+            root_certificates: None,
+            waits_for_server: false,
             peers: PeerSettings::default(),
-            options: ConnectOptions::default(),
         }
     }
 }
 
-/// A setting that can't be used.
-#[derive(Debug)]
-pub(crate) enum InvalidConfig {
-    Token { field: &'static str, name: String },
-    EmptyName,
-    NoServers,
-    Server { address: String, error: io::Error },
-    User(ServerAddr),
-    NoTls(ServerAddr),
-    DownAfter(Duration),
+impl fmt::Debug for NatsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            cluster,
+            name,
+            servers,
+            credentials,
+            root_certificates,
+            waits_for_server,
+            peers,
+        } = self;
+        f.debug_struct("NatsConfig")
+            .field("cluster", cluster)
+            .field("name", name)
+            .field("servers", &masked(servers))
+            .field("credentials", credentials)
+            .field("root_certificates", root_certificates)
+            .field("waits_for_server", waits_for_server)
+            .field("peers", peers)
+            .finish()
+    }
 }
 
 impl NatsConfig {
-    /// Returns the addresses of the servers, if all settings can be used.
-    pub(crate) fn check(&self) -> Result<Vec<ServerAddr>, InvalidConfig> {
+    /// Returns how to connect, if all settings can be used.
+    pub(crate) fn check(&self) -> Result<Connection, InvalidConfig> {
         check_token("cluster", &self.cluster)?;
         if self.name.as_ref().is_some_and(String::is_empty) {
             return Err(InvalidConfig::EmptyName);
@@ -88,37 +120,13 @@ impl NatsConfig {
         if down_after < Duration::from_millis(100) {
             return Err(InvalidConfig::DownAfter(down_after));
         }
-        servers(&self.servers)
-    }
-}
-
-/// Reads the addresses of servers.
-pub(crate) fn servers(addresses: &[String]) -> Result<Vec<ServerAddr>, InvalidConfig> {
-    if addresses.is_empty() {
-        return Err(InvalidConfig::NoServers);
-    }
-    let server = |address: &String| {
-        let server = address.parse().and_then(with_host);
-        let server = server.map_err(|error| {
-            let address = address.clone();
-            InvalidConfig::Server { address, error }
-        })?;
-        // The client would ignore the user.
-        if server.has_user_pass() {
-            return Err(InvalidConfig::User(server));
-        }
-        match server.tls_required() && cfg!(not(feature = "tls")) {
-            true => Err(InvalidConfig::NoTls(server)),
-            false => Ok(server),
-        }
-    };
-    addresses.iter().map(server).collect()
-}
-
-fn with_host(server: ServerAddr) -> io::Result<ServerAddr> {
-    match server.host() {
-        "" => Err(io::Error::other("it has no host")),
-        _ => Ok(server),
+        let settings = Settings {
+            servers: &self.servers,
+            credentials: self.credentials.as_deref(),
+            root_certificates: self.root_certificates.as_deref(),
+            waits_for_server: self.waits_for_server,
+        };
+        settings.check()
     }
 }
 
@@ -148,41 +156,6 @@ pub(crate) fn fit(peers: PeerSettings, max_payload: usize) -> PeerSettings {
     }
 }
 
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Token { field, name } => write!(
-                f,
-                "`{field}` is {name:?}: use letters, digits, - and _, and at least one of them"
-            ),
-            Self::EmptyName => f.write_str("`name` is empty: leave it out, or use a character"),
-            Self::NoServers => f.write_str(
-                "`servers` is empty: use the address of a server, such as 10.0.0.1:4222",
-            ),
-            Self::Server { address, error } => write!(
-                f,
-                "`servers` contains {address:?}: {error}: use a host and a port, such as 10.0.0.1:4222"
-            ),
-            Self::User(server) => write!(
-                f,
-                "`servers` contains the user {:?} of {}: put the user and the password into `options`",
-                server.username().unwrap_or_default(),
-                server.host()
-            ),
-            Self::NoTls(server) => write!(
-                f,
-                "`servers` contains {:?}: turn on the feature `tls` of `bevy_due_nats`",
-                server.as_url_str()
-            ),
-            Self::DownAfter(time) => {
-                write!(f, "`peers.down_after` is {time:?}: use at least 100 ms")
-            }
-        }
-    }
-}
-
-impl core::error::Error for InvalidConfig {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,7 +167,8 @@ mod tests {
 
     #[test]
     fn the_default_is_taken() {
-        let servers = NatsConfig::default().check().expect("it is valid");
+        let connection = NatsConfig::default().check().expect("it is valid");
+        let servers = connection.servers;
         assert_eq!((servers[0].host(), servers[0].port()), ("127.0.0.1", 4222));
     }
 
@@ -209,14 +183,6 @@ mod tests {
             let expected = format!("`servers` contains {address:?}: ");
             assert!(error(config).starts_with(&expected), "{address:?}");
         }
-        let config = NatsConfig {
-            servers: vec!["nats://me:secret@10.0.0.1".into()],
-            ..NatsConfig::default()
-        };
-        assert_eq!(
-            error(config),
-            "`servers` contains the user \"me\" of 10.0.0.1: put the user and the password into `options`"
-        );
         let config = NatsConfig {
             servers: Vec::new(),
             ..NatsConfig::default()
@@ -249,16 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn tls_needs_its_feature() {
-        let servers = vec!["tls://nats.example.org".into()];
-        let config = NatsConfig {
-            servers,
-            ..NatsConfig::default()
-        };
-        assert_eq!(config.check().is_ok(), cfg!(feature = "tls"));
-    }
-
-    #[test]
     fn a_batch_fits_into_a_message() {
         let large = PeerSettings {
             parcel_bytes: 1 << 30,
@@ -278,5 +234,16 @@ mod tests {
         );
         let roomy = fit(PeerSettings::default(), 8 << 20);
         assert_eq!(roomy, PeerSettings::default());
+    }
+
+    #[test]
+    fn debug_contains_no_password() {
+        let config = NatsConfig {
+            servers: vec!["nats://game:secret@10.0.0.1".into()],
+            ..NatsConfig::default()
+        };
+        let printed = format!("{config:?}");
+        assert!(printed.contains("game:***@10.0.0.1"), "{printed}");
+        assert!(!printed.contains("secret"), "{printed}");
     }
 }

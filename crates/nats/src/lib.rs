@@ -2,25 +2,28 @@
 //! [NATS](https://nats.io) server.
 //!
 //! `groups.join(nats_link(config))` is all: see [`nats_link`] and [`NatsConfig`]. The page
-//! [`bevy_due::worlds::link`] says what holds between processes. The [`NatsStore`] keeps small values on the same
-//! server, which only one of several processes can change.
+//! [`bevy_due::worlds::link`] says what holds between processes. With the feature `ownership`, `NatsOwners` keeps
+//! the owners of entities on the same server.
 
 #![warn(clippy::unwrap_used)]
 
 mod client;
 mod config;
+mod connection;
+mod invalid;
 mod link;
 #[cfg(feature = "ownership")]
 mod owners;
 mod process;
 mod send;
+#[cfg(feature = "ownership")]
 mod store;
 mod subjects;
 
-pub use async_nats::ConnectOptions;
 pub use config::NatsConfig;
 pub use link::nats_link;
-pub use store::{Entry, Lost, NatsStore, NatsStoreConfig, Unreachable};
+#[cfg(feature = "ownership")]
+pub use store::{NatsOwners, NatsOwnersConfig};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

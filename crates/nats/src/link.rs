@@ -15,6 +15,7 @@ use tokio::sync::{
 use crate::{
     client::{ClientThread, connect},
     config::{NatsConfig, fit},
+    connection::Connection,
     process::Process,
     subjects::Subjects,
 };
@@ -26,7 +27,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// [`WorldGroups::join`](bevy_due::worlds::WorldGroups::join).
 ///
 /// `join` waits for the connection to a server. It returns an error if a setting can't be used, or if no
-/// server can be reached. It does not wait for other processes. It may be called on any thread, also on one
+/// server can be reached, unless [`waits_for_server`](NatsConfig::waits_for_server) is set. It does not wait for other processes. It may be called on any thread, also on one
 /// of an async runtime.
 ///
 /// The processes find each other by the server. A process that dies is
@@ -87,13 +88,13 @@ struct Engine {
 
 impl Engine {
     fn start(config: &NatsConfig, groups: GroupsHandle) -> Result<Self> {
-        let servers = config.check()?;
+        let Connection { servers, options } = config.check()?;
         let subjects = Subjects::new(&config.cluster);
         let name = config.name.clone().unwrap_or_else(|| subjects.me.clone());
         let (tell, events) = unbounded_channel();
-        let options = options(config, &name, tell);
+        let options = for_link(options, config, &name, tell);
         let thread = ClientThread::start()?;
-        let client = thread.wait(connect(servers, options))?;
+        let client = thread.wait(connect(Connection { servers, options }))?;
         let settings = fit(config.peers, client.max_payload());
         let process = Arc::new(Process {
             name,
@@ -137,15 +138,22 @@ impl Engine {
     }
 }
 
-fn options(config: &NatsConfig, name: &str, tell: UnboundedSender<Event>) -> ConnectOptions {
+/// Adds what the link chooses.
+fn for_link(
+    options: ConnectOptions,
+    config: &NatsConfig,
+    name: &str,
+    tell: UnboundedSender<Event>,
+) -> ConnectOptions {
     let delay = |attempt: usize| {
         let doubled = 10_u64 << attempt.min(7);
         Duration::from_millis(if attempt < 2 { 0 } else { doubled.min(1000) })
     };
     // The client gives up a server that does not answer two pings until the third is due.
     let ping = config.peers.down_after / 3;
-    let options = config.options.clone().name(name).no_echo();
     options
+        .name(name)
+        .no_echo()
         .ping_interval(ping)
         .reconnect_delay_callback(delay)
         // The client drops messages for which a subscription has no room, so it must have room for all. The

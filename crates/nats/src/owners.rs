@@ -3,7 +3,7 @@
 use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Unreachable, ZoneId};
 
-use crate::store::NatsStore;
+use crate::store::NatsOwners;
 
 /// The version of the form below.
 const VERSION: u8 = 1;
@@ -43,21 +43,14 @@ fn decode(key: StableKey, bytes: &[u8]) -> Result<Owner, Unreachable> {
     })
 }
 
-fn unreachable(error: &crate::store::Unreachable) -> Unreachable {
-    Unreachable(error.to_string())
-}
-
-/// With the feature `ownership`: pass the store to
-/// [`Shard::with_owners`](bevy_due_ownership::Shard::with_owners).
-impl OwnerStore for NatsStore {
+impl OwnerStore for NatsOwners {
     fn change(
         &mut self,
         key: StableKey,
         from: Option<Owner>,
         to: Owner,
     ) -> Result<(), ChangeError> {
-        let failed = |error| ChangeError::Unreachable(unreachable(&error));
-        let mut current = self.get(key.0).map_err(failed)?;
+        let mut current = self.get(key.0).map_err(ChangeError::Unreachable)?;
         loop {
             let owner = current.as_ref().map(|entry| decode(key, &entry.value));
             let owner = owner.transpose().map_err(ChangeError::Unreachable)?;
@@ -69,7 +62,7 @@ impl OwnerStore for NatsStore {
             }
             let revision = current.map(|entry| entry.revision);
             let swapped = self.compare_and_swap(key.0, revision, &encode(to));
-            match swapped.map_err(failed)? {
+            match swapped.map_err(ChangeError::Unreachable)? {
                 Ok(_) => return Ok(()),
                 // Somebody was faster, perhaps with the same change.
                 Err(lost) => current = lost.current,
@@ -78,7 +71,7 @@ impl OwnerStore for NatsStore {
     }
 
     fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable> {
-        let entry = self.get(key.0).map_err(|error| unreachable(&error))?;
+        let entry = self.get(key.0)?;
         entry.map(|entry| decode(key, &entry.value)).transpose()
     }
 }

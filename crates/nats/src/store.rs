@@ -1,120 +1,148 @@
-//! Small values on the server, which change only from what is known.
+//! Small values on the server. A value changes only if the caller knows the last one.
 
 use core::{fmt, time::Duration};
-use std::{thread, time::Instant};
+use std::{path::PathBuf, sync::OnceLock, thread, time::Instant};
 
-use async_nats::{
-    ConnectOptions,
-    jetstream::{
-        self, Context,
-        context::{PublishError, PublishErrorKind},
-        message::PublishMessage,
-        stream::{Config, DiscardPolicy, LastRawMessageErrorKind, RawMessageError, Stream},
-    },
+use async_nats::jetstream::{
+    self, Context,
+    context::{PublishError, PublishErrorKind},
+    message::PublishMessage,
+    stream::{Config, DiscardPolicy, LastRawMessageErrorKind, Stream},
 };
+use bevy_due_ownership::Unreachable;
 use bevy_ecs::error::{BevyError, Result};
 
 use crate::{
     client::{ClientThread, connect},
-    config::{check_token, servers},
+    config::check_token,
+    connection::{Settings, masked},
 };
+
+#[cfg(test)]
+mod tests;
 
 /// How long one attempt waits for a reply, and how long the next one waits for a server that has none.
 const ATTEMPT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A store of small values on a NATS server with `JetStream`, for example of the owner of each key. A value
-/// changes only if the caller knows the last one, so of several processes that want a key exactly one gets
-/// it.
+/// Keeps the owner of each entity on a NATS server with `JetStream`. Pass it to
+/// [`Shard::with_owners`](bevy_due_ownership::Shard::with_owners). Needs the feature `ownership`.
 ///
-/// Each call waits for the server: call it from a thread of its own, never from a system. A call that can't
-/// reach the server tries again for [`patience`](NatsStoreConfig::patience). Several threads can use one
-/// store.
+/// Each call waits for the server. A call that can't reach the server tries again for
+/// [`patience`](NatsOwnersConfig::patience). The shard calls it on a thread of its own.
 ///
-/// The values are messages of the stream `KV_` and the bucket, with the subject `$KV.`, the bucket, and the
-/// key. So the command `nats kv` reads the bucket. A key that it deletes has no value here.
+/// The owners are messages of the stream `KV_` and the bucket, with the subject `$KV.`, the bucket, and the
+/// key. So the command `nats kv` reads the bucket. A key that it deletes has no owner here.
 ///
 /// # Durability
 ///
-/// A value survives the death of the server program, because the server writes it to a file before it
+/// An owner survives the death of the server program, because the server writes it to a file before it
 /// answers. But the file may still be in the memory of the operating system, and a machine that loses its
 /// power loses it. With one server, set `sync_interval: always` in the section `jetstream` of its
-/// configuration, which needs version 2.10. With [`replicas`](NatsStoreConfig::replicas) on three machines,
-/// a value survives the loss of one of them, but not of all at the same time: set both where it matters.
+/// configuration, which needs version 2.10. With [`replicas`](NatsOwnersConfig::replicas) on three machines,
+/// an owner survives the loss of one of them, but not of all at the same time: set both where it matters.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// use bevy_due_nats::{NatsStore, NatsStoreConfig};
+/// use bevy_due_nats::{NatsOwners, NatsOwnersConfig};
+/// use bevy_due_ownership::Shard;
 ///
 /// # fn main() -> bevy_ecs::error::Result {
-/// let store = NatsStore::open(NatsStoreConfig::default())?;
-/// let revision = store.compare_and_swap(7, None, b"me")?;
-/// match revision {
-///     Ok(revision) => println!("7 is mine, with revision {revision}"),
-///     Err(lost) => println!("7 belongs to {:?}", lost.current),
-/// }
+/// let owners = NatsOwners::open(NatsOwnersConfig {
+///     servers: vec!["nats://game:secret@10.0.0.1:4222".into()],
+///     ..NatsOwnersConfig::default()
+/// })?;
+/// let shard = Shard::open("shard.redb")?.with_owners(owners)?;
+/// # _ = shard;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct NatsStore {
+pub struct NatsOwners {
     bucket: String,
+    replicas: usize,
     patience: Duration,
     context: Context,
-    stream: Stream,
+    /// Is empty until the server has answered once.
+    stream: OnceLock<Stream>,
     thread: ClientThread,
 }
 
-/// The settings of an [`NatsStore`].
-#[derive(Clone, Debug)]
-pub struct NatsStoreConfig {
-    /// The addresses of the servers, as in [`NatsConfig`](crate::NatsConfig::servers).
+/// The settings of [`NatsOwners`].
+///
+/// `Debug` masks the passwords.
+#[derive(Clone)]
+pub struct NatsOwnersConfig {
+    /// The addresses of the servers, as in [`NatsConfig::servers`](crate::NatsConfig::servers).
     pub servers: Vec<String>,
+    /// A `.creds` file, as in [`NatsConfig::credentials`](crate::NatsConfig::credentials).
+    pub credentials: Option<PathBuf>,
+    /// The trusted certificates, as in
+    /// [`NatsConfig::root_certificates`](crate::NatsConfig::root_certificates).
+    pub root_certificates: Option<PathBuf>,
+    /// Whether [`open`](NatsOwners::open) succeeds without a server, `false` by default. The shard then hears
+    /// from its first call that the store is unreachable, and repeats it.
+    pub waits_for_server: bool,
     /// The name of the bucket, `"owners"` by default.
     pub bucket: String,
-    /// The number of servers that keep each value, one by default. It has a meaning only when the bucket is
+    /// The number of servers that keep each owner, one by default. It has a meaning only when the bucket is
     /// created.
     pub replicas: usize,
     /// How long a call tries to reach the server, five seconds by default.
     pub patience: Duration,
-    /// How to connect: the user, TLS, time limits.
-    pub options: ConnectOptions,
 }
 
-impl Default for NatsStoreConfig {
+impl Default for NatsOwnersConfig {
     fn default() -> Self {
         Self {
             servers: vec!["127.0.0.1:4222".into()],
+            credentials: None,
+            root_certificates: None,
+            waits_for_server: false,
             bucket: "owners".into(),
             replicas: 1,
             patience: Duration::from_secs(5),
-            options: ConnectOptions::default(),
         }
+    }
+}
+
+impl fmt::Debug for NatsOwnersConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            servers,
+            credentials,
+            root_certificates,
+            waits_for_server,
+            bucket,
+            replicas,
+            patience,
+        } = self;
+        f.debug_struct("NatsOwnersConfig")
+            .field("servers", &masked(servers))
+            .field("credentials", credentials)
+            .field("root_certificates", root_certificates)
+            .field("waits_for_server", waits_for_server)
+            .field("bucket", bucket)
+            .field("replicas", replicas)
+            .field("patience", patience)
+            .finish()
     }
 }
 
 /// A value and its revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The value.
-    pub value: Vec<u8>,
+pub(crate) struct Entry {
+    pub(crate) value: Vec<u8>,
     /// The number of the change that made it. It rises with each change of any key of the bucket.
-    pub revision: u64,
+    pub(crate) revision: u64,
 }
 
 /// The value is not the expected one, and not that of the caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Lost {
     /// The value that is there instead, if any.
-    pub current: Option<Entry>,
-}
-
-/// The server can't be reached, or does not do what it should.
-#[derive(Debug)]
-pub struct Unreachable {
-    key: u64,
-    error: BevyError,
+    pub(crate) current: Option<Entry>,
 }
 
 /// What the server has for a key.
@@ -125,63 +153,52 @@ struct Last {
     value: Option<Vec<u8>>,
 }
 
-impl NatsStore {
+impl NatsOwners {
     /// Connects to a server, and creates the bucket if there is none.
     ///
     /// # Errors
     ///
-    /// Returns an error if a setting can't be used, if no server can be reached, or if the server has no
-    /// `JetStream`.
-    pub fn open(config: NatsStoreConfig) -> Result<Self> {
+    /// Returns an error if a setting can't be used. Unless
+    /// [`waits_for_server`](NatsOwnersConfig::waits_for_server) is set, also returns an error if no server can
+    /// be reached, or if the server has no `JetStream`.
+    pub fn open(config: NatsOwnersConfig) -> Result<Self> {
         check_token("bucket", &config.bucket)?;
-        let servers = servers(&config.servers)?;
-        let thread = ClientThread::start()?;
-        let NatsStoreConfig {
-            bucket,
-            replicas,
-            patience,
-            options,
-            ..
-        } = config;
-        let stream = Config {
-            name: format!("KV_{bucket}"),
-            subjects: vec![format!("$KV.{bucket}.>")],
-            max_messages_per_subject: 1,
-            discard: DiscardPolicy::New,
-            allow_rollup: true,
-            deny_delete: true,
-            num_replicas: replicas,
-            ..Config::default()
+        let settings = Settings {
+            servers: &config.servers,
+            credentials: config.credentials.as_deref(),
+            root_certificates: config.root_certificates.as_deref(),
+            waits_for_server: config.waits_for_server,
         };
-        let (context, stream) = thread.wait(async move {
-            let mut context = jetstream::new(connect(servers, options).await?);
+        let connection = settings.check()?;
+        let thread = ClientThread::start()?;
+        let context = thread.wait(async move {
+            let mut context = jetstream::new(connect(connection).await?);
             context.set_timeout(ATTEMPT);
-            let stream = context.get_or_create_stream(stream).await?;
-            Ok::<_, BevyError>((context, stream))
+            Ok::<_, BevyError>(context)
         })?;
-        Ok(Self {
-            bucket,
-            patience,
+        let owners = Self {
+            bucket: config.bucket,
+            replicas: config.replicas,
+            patience: config.patience,
             context,
-            stream,
+            stream: OnceLock::new(),
             thread,
-        })
+        };
+        if !config.waits_for_server {
+            owners.stream()?;
+        }
+        Ok(owners)
     }
 
     /// Returns the value of a key, and its revision. The server that decides about changes answers, so the
     /// value is the newest.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Unreachable`] if the server does not answer in time.
-    pub fn get(&self, key: u64) -> Result<Option<Entry>, Unreachable> {
+    pub(crate) fn get(&self, key: u64) -> Result<Option<Entry>, Unreachable> {
         let start = Instant::now();
         loop {
             match self.last(key) {
                 Ok(last) => return Ok(last.into_entry()),
                 Err(error) if start.elapsed() >= self.patience => {
-                    let error = error.into();
-                    return Err(Unreachable { key, error });
+                    return Err(unreachable(key, &error));
                 }
                 Err(_) => thread::sleep(PAUSE),
             }
@@ -195,11 +212,9 @@ impl NatsStore {
     /// both succeed need different values. If it has been replaced meanwhile, the call is [`Lost`], even if
     /// the first one had succeeded and only its reply was not heard.
     ///
-    /// # Errors
-    ///
-    /// Returns [`Unreachable`] if the server does not answer in time. The value may have changed all the
-    /// same, or may change a little later: repeat the call to know.
-    pub fn compare_and_swap(
+    /// After an error, the value may have changed all the same, or may change a little later: repeat the call
+    /// to know.
+    pub(crate) fn compare_and_swap(
         &self,
         key: u64,
         expected: Option<u64>,
@@ -227,10 +242,10 @@ impl NatsStore {
                     }
                 },
                 Ok(_) => error.into(),
-                Err(error) => error.into(),
+                Err(error) => error,
             };
             if is_hopeless || start.elapsed() >= self.patience {
-                return Err(Unreachable { key, error });
+                return Err(unreachable(key, &error));
             }
             thread::sleep(PAUSE);
         }
@@ -247,8 +262,8 @@ impl NatsStore {
     }
 
     /// Reads the last change of a key.
-    fn last(&self, key: u64) -> Result<Last, RawMessageError> {
-        let (stream, subject) = (self.stream.clone(), self.subject(key));
+    fn last(&self, key: u64) -> Result<Last> {
+        let (stream, subject) = (self.stream()?, self.subject(key));
         let read = async move { stream.get_last_raw_message_by_subject(&subject).await };
         match self.thread.wait(read) {
             Ok(message) => {
@@ -262,8 +277,30 @@ impl NatsStore {
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
                 Ok(Last::default())
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the stream, and creates it if there is none.
+    fn stream(&self) -> Result<Stream> {
+        if let Some(stream) = self.stream.get() {
+            return Ok(stream.clone());
+        }
+        let bucket = &self.bucket;
+        let config = Config {
+            name: format!("KV_{bucket}"),
+            subjects: vec![format!("$KV.{bucket}.>")],
+            max_messages_per_subject: 1,
+            discard: DiscardPolicy::New,
+            allow_rollup: true,
+            deny_delete: true,
+            num_replicas: self.replicas,
+            ..Config::default()
+        };
+        let context = self.context.clone();
+        let create = async move { context.get_or_create_stream(config).await };
+        let stream = self.thread.wait(create)?;
+        Ok(self.stream.get_or_init(|| stream).clone())
     }
 
     fn subject(&self, key: u64) -> String {
@@ -278,26 +315,6 @@ impl Last {
     }
 }
 
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.current {
-            Some(entry) => write!(
-                f,
-                "the value has changed and has revision {} now",
-                entry.revision
-            ),
-            None => f.write_str("the key has no value"),
-        }
-    }
+fn unreachable(key: u64, error: &BevyError) -> Unreachable {
+    Unreachable(format!("the server does not answer for key {key}: {error}"))
 }
-
-impl core::error::Error for Lost {}
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, error } = self;
-        write!(f, "the store does not answer for key {key}: {error}")
-    }
-}
-
-impl core::error::Error for Unreachable {}

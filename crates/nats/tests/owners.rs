@@ -1,4 +1,4 @@
-//! The store as the judge of who owns an entity.
+//! The server decides who owns an entity.
 #![cfg(feature = "ownership")]
 
 use core::time::Duration;
@@ -12,18 +12,18 @@ use bevy_due::{
     worlds::{StableKey, WorldGroups},
 };
 use bevy_due_link_testing::nats_server::NatsServer;
-use bevy_due_nats::{NatsStore, NatsStoreConfig};
+use bevy_due_nats::{NatsOwners, NatsOwnersConfig};
 use bevy_due_ownership::{
     Arrived, ChangeError, DurableEntityCommandsExt, JournalId, Owner, OwnerStore, Shard, ZoneId,
 };
 use bevy_ecs::prelude::*;
 
-fn store(server: &NatsServer) -> NatsStore {
-    let config = NatsStoreConfig {
+fn owners(server: &NatsServer) -> NatsOwners {
+    let config = NatsOwnersConfig {
         servers: vec![server.address.clone()],
-        ..NatsStoreConfig::default()
+        ..NatsOwnersConfig::default()
     };
-    NatsStore::open(config).expect("it opens")
+    NatsOwners::open(config).expect("it opens")
 }
 
 fn owner(zone: u64, epoch: u64) -> Owner {
@@ -39,7 +39,7 @@ const HERO: StableKey = StableKey(7);
 #[test]
 fn an_owner_changes_only_from_the_last_one() {
     let server = NatsServer::start(&["-js"]);
-    let (mut here, mut there) = (store(&server), store(&server));
+    let (mut here, mut there) = (owners(&server), owners(&server));
     assert_eq!(here.owner(HERO), Ok(None));
     here.change(HERO, None, owner(1, 1)).expect("it is new");
     here.change(HERO, None, owner(1, 1))
@@ -51,12 +51,6 @@ fn an_owner_changes_only_from_the_last_one() {
     assert_eq!(there.owner(HERO), Ok(Some(owner(2, 2))));
     let lost = ChangeError::Lost(Some(owner(2, 2)));
     assert_eq!(here.change(HERO, Some(owner(1, 1)), owner(3, 2)), Err(lost));
-
-    here.compare_and_swap(8, None, b"something else")
-        .expect("it answers")
-        .expect("it is new");
-    let error = here.owner(StableKey(8)).expect_err("it is no owner");
-    assert!(error.0.contains("key 8"), "{error}");
 }
 
 #[test]
@@ -65,7 +59,7 @@ fn an_entity_moves_when_the_server_agrees() {
     let file = std::env::temp_dir().join(format!("due_owners_{}.redb", std::process::id()));
     Shard::create(&file).expect("it is new");
     let shard = Shard::open(&file).expect("it opens");
-    let shard = shard.with_owners(store(&server)).expect("it starts");
+    let shard = shard.with_owners(owners(&server)).expect("it starts");
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut groups = WorldGroups::new();
     for nth in [1, 2] {
@@ -82,7 +76,7 @@ fn an_entity_moves_when_the_server_agrees() {
         };
         groups.start("zones", 1, build).expect("it starts");
     }
-    let mut judge = store(&server);
+    let mut judge = owners(&server);
     let zone = ZoneId {
         journal: shard.journal_id(),
         zone: StableKey(2),
@@ -99,4 +93,68 @@ fn an_entity_moves_when_the_server_agrees() {
     groups.stop();
     drop(shard);
     std::fs::remove_file(file).expect("it is there");
+}
+
+#[test]
+fn owners_without_a_server_say_so() {
+    let mut server = NatsServer::start(&["-js"]);
+    let config = NatsOwnersConfig {
+        servers: vec![server.address.clone()],
+        patience: Duration::from_millis(100),
+        ..NatsOwnersConfig::default()
+    };
+    let mut owners = NatsOwners::open(config.clone()).expect("it opens");
+    server.kill();
+    let error = owners.owner(HERO).expect_err("there is no server");
+    let start = "the server does not answer for key 7: ";
+    assert!(error.0.starts_with(start), "{error}");
+    let error = owners.change(HERO, None, owner(1, 1));
+    assert!(matches!(error, Err(ChangeError::Unreachable(_))));
+    let error = NatsOwners::open(config).expect_err("there is no server");
+    let error = error.to_string();
+    assert!(error.starts_with("can't connect to "), "{error}");
+}
+
+#[test]
+fn owners_can_wait_for_the_server() {
+    let mut server = NatsServer::start(&["-js"]);
+    server.kill();
+    let mut owners = NatsOwners::open(NatsOwnersConfig {
+        servers: vec![server.address.clone()],
+        waits_for_server: true,
+        patience: Duration::from_millis(100),
+        ..NatsOwnersConfig::default()
+    })
+    .expect("it needs no server");
+    owners.owner(HERO).expect_err("there is no server");
+    server.start_again();
+    let changed = (0..100).any(|_| owners.change(HERO, None, owner(1, 1)).is_ok());
+    assert!(changed, "it finds the server");
+    assert_eq!(owners.owner(HERO), Ok(Some(owner(1, 1))));
+}
+
+#[test]
+fn a_server_without_jetstream_is_an_error() {
+    let server = NatsServer::start(&[]);
+    let config = NatsOwnersConfig {
+        servers: vec![server.address.clone()],
+        ..NatsOwnersConfig::default()
+    };
+    let error = NatsOwners::open(config).expect_err("there is no JetStream");
+    assert!(error.to_string().contains("jetstream"), "{error}");
+}
+
+#[test]
+fn debug_contains_no_password() {
+    let server = NatsServer::start(&["-js", "--user", "game", "--pass", "secret"]);
+    let config = NatsOwnersConfig {
+        servers: vec![format!("nats://game:secret@{}", server.address)],
+        ..NatsOwnersConfig::default()
+    };
+    let printed = format!("{config:?}");
+    let masked = format!("nats://game:***@{}", server.address);
+    assert!(printed.contains(&masked), "{printed}");
+    let owners = NatsOwners::open(config).expect("the user is right");
+    let printed = format!("{printed} {owners:?}");
+    assert!(!printed.contains("secret"), "{printed}");
 }

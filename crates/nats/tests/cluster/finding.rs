@@ -1,10 +1,17 @@
 //! How processes find each other.
 
+#[cfg(not(feature = "tls"))]
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+};
+
 use bevy_due::worlds::WorldGroups;
 use bevy_due_link_testing::{
     addresses, nats_server::NatsServer, node::Node, scenarios, scenarios::wait_until,
 };
-use bevy_due_nats::{ConnectOptions, NatsConfig, nats_link};
+use bevy_due_nats::{NatsConfig, nats_link};
 
 use crate::{join, node, three};
 
@@ -108,18 +115,22 @@ fn a_link_opens_and_closes_on_a_thread_of_an_async_runtime() {
 
 #[test]
 fn a_server_can_demand_a_user() {
-    let server = NatsServer::start(&["--user", "me", "--pass", "secret"]);
-    let config = NatsConfig {
-        servers: vec![server.address.clone()],
-        ..NatsConfig::default()
+    let server = NatsServer::start(&["--user", "me", "--pass", "p@ss:/%"]);
+    let join = |user: &str| {
+        let config = NatsConfig {
+            servers: vec![format!("nats://{user}{}", server.address)],
+            ..NatsConfig::default()
+        };
+        WorldGroups::new().join(nats_link(config))
     };
-    let mut groups = WorldGroups::new();
-    let refused = groups.join(nats_link(config.clone()));
-    let error = refused.expect_err("it has no user").to_string();
-    assert!(error.contains("authorization violation"), "{error}");
-    let options = ConnectOptions::with_user_and_password("me".into(), "secret".into());
-    let config = NatsConfig { options, ..config };
-    groups.join(nats_link(config)).expect("it has a user");
+    for user in ["", "me:p@ss:/@"] {
+        let error = join(user).expect_err("it is another user").to_string();
+        let start = format!("can't connect to [\"nats://{}\"]: ", server.address);
+        assert!(error.starts_with(&start), "{error}");
+        assert!(error.contains("authorization violation"), "{error}");
+    }
+    join("me:p@ss:/%@").expect("it has a user");
+    join("%6De:p%40ss%3A%2F%25@").expect("it has a user");
 }
 
 #[test]
@@ -129,7 +140,7 @@ fn an_option_lets_a_process_start_before_the_server() {
     let config = NatsConfig {
         cluster: "red".into(),
         servers: vec![server.address.clone()],
-        options: ConnectOptions::new().retry_on_initial_connect(),
+        waits_for_server: true,
         ..NatsConfig::default()
     };
     let mut groups = WorldGroups::new();
@@ -143,16 +154,22 @@ fn an_option_lets_a_process_start_before_the_server() {
 
 #[cfg(not(feature = "tls"))]
 #[test]
-fn an_option_that_needs_tls_is_an_error_without_it() {
-    let server = NatsServer::start(&[]);
+fn a_server_that_needs_tls_is_an_error_without_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     let config = NatsConfig {
-        servers: vec![server.address.clone()],
-        options: ConnectOptions::new().require_tls(true),
+        servers: vec![listener.local_addr().expect("it has one").to_string()],
         ..NatsConfig::default()
     };
+    let server = thread::spawn(move || {
+        let (mut client, _) = listener.accept().expect("it connects");
+        let greeting = br#"INFO {"tls_required":true}"#;
+        client.write_all(&[&greeting[..], b"\r\n"].concat()).ok();
+        client.read_to_end(&mut Vec::new()).ok();
+    });
     let refused = WorldGroups::new().join(nats_link(config));
     let error = refused.expect_err("it has no TLS").to_string();
     assert!(error.contains("CryptoProvider"), "{error}");
+    server.join().expect("no panic");
 }
 
 #[test]

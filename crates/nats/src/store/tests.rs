@@ -1,4 +1,4 @@
-//! The store of owners, on a server of its own.
+//! The store on a server of its own, through the calls that only the crate has.
 
 use core::{
     sync::atomic::{AtomicBool, Ordering},
@@ -6,16 +6,19 @@ use core::{
 };
 use std::{sync::Barrier, thread};
 
+use bevy_due::worlds::StableKey;
 use bevy_due_link_testing::nats_server::NatsServer;
-use bevy_due_nats::{Entry, NatsStore, NatsStoreConfig};
+use bevy_due_ownership::OwnerStore;
 
-fn store(server: &NatsServer) -> NatsStore {
-    let config = NatsStoreConfig {
+use crate::{NatsOwners, NatsOwnersConfig, store::Entry};
+
+fn store(server: &NatsServer) -> NatsOwners {
+    let config = NatsOwnersConfig {
         servers: vec![server.address.clone()],
         patience: Duration::from_secs(20),
-        ..NatsStoreConfig::default()
+        ..NatsOwnersConfig::default()
     };
-    NatsStore::open(config).expect("it opens")
+    NatsOwners::open(config).expect("it opens")
 }
 
 fn entry(value: &[u8], revision: u64) -> Option<Entry> {
@@ -146,42 +149,6 @@ fn changes_go_on_while_the_server_dies_again_and_again() {
 }
 
 #[test]
-fn a_store_without_a_server_says_so() {
-    let mut server = NatsServer::start(&["-js"]);
-    let config = NatsStoreConfig {
-        servers: vec![server.address.clone()],
-        patience: Duration::from_millis(100),
-        ..NatsStoreConfig::default()
-    };
-    let store = NatsStore::open(config.clone()).expect("it opens");
-    server.kill();
-    let error = store.get(7).expect_err("there is no server").to_string();
-    assert!(
-        error.starts_with("the store does not answer for key 7: "),
-        "{error}"
-    );
-    store
-        .compare_and_swap(7, None, b"a")
-        .expect_err("there is no server");
-    let error = NatsStore::open(config).expect_err("there is no server");
-    assert!(
-        error.to_string().starts_with("can't connect to "),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_server_without_jetstream_is_an_error() {
-    let server = NatsServer::start(&[]);
-    let config = NatsStoreConfig {
-        servers: vec![server.address.clone()],
-        ..NatsStoreConfig::default()
-    };
-    let error = NatsStore::open(config).expect_err("there is no JetStream");
-    assert!(error.to_string().contains("jetstream"), "{error}");
-}
-
-#[test]
 fn a_key_that_a_tool_deletes_has_no_value() {
     let server = NatsServer::start(&["-js"]);
     let store = store(&server);
@@ -209,4 +176,14 @@ fn a_key_that_a_tool_deletes_has_no_value() {
     assert_eq!(lost.expect_err("it is stale").current, None);
     let second = store.compare_and_swap(7, None, b"b").expect("it answers");
     assert!(second.expect("it has no value") > first);
+}
+
+#[test]
+fn a_value_that_is_no_owner_is_an_error() {
+    let server = NatsServer::start(&["-js"]);
+    let mut store = store(&server);
+    let swapped = store.compare_and_swap(8, None, b"something else");
+    swapped.expect("it answers").expect("it is new");
+    let error = store.owner(StableKey(8)).expect_err("it is no owner");
+    assert!(error.0.contains("key 8"), "{error}");
 }

@@ -10,7 +10,7 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use super::{
     directory::Directory,
     followers::{Followers, Following, Round},
-    mail::{Recipient, Role},
+    mail::{Packet, Payload, Recipient, Role},
     mailbag::Mailbag,
     queue::{Letter, Queue},
     request::Request,
@@ -249,6 +249,28 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
             self.kept.change(root, |held| held.note_key_taken());
         }
     }
+}
+
+/// Calls an entity for a packet, now. Returns `false` if it does not follow the packet, or can't be called.
+pub(crate) fn deliver_now(world: &mut World, to: Entity, packet: &Packet) -> Result<bool> {
+    let mut state: DeliveryState = SystemState::new(world);
+    let mut is_called = None;
+    pump(
+        world,
+        &mut state,
+        |caller, (mut mailbag, mut followers, directory, clocks, ())| {
+            // The commands of the callback have been applied.
+            if is_called.is_some() {
+                return;
+            }
+            let (_, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
+            let following = followers.by_topic.get_mut(&packet.topic());
+            let follower = following.and_then(|it| it.find(to));
+            let called = follower.is_some_and(|it| it.call(&mut courier, packet, &Role::Plain));
+            is_called = Some(called);
+        },
+    )?;
+    Ok(is_called == Some(true))
 }
 
 /// Closes the inbox, delivers all sent messages, and takes the letters that remain undelivered.

@@ -16,8 +16,8 @@ use thiserror::Error;
 #[cfg(feature = "serialize")]
 use super::{codec::MessageCodecs, transit::entities_with_mail};
 use super::{
-    deliver::close_inbox,
-    mail::{Delivery, Payload, Recipient, Role, name_of_recipients},
+    deliver::{close_inbox, deliver_now},
+    mail::{Delivery, Packet, Payload, Recipient, Role, name_of_recipients},
     mailbag::Mailbag,
     queue::{Letter, Queue},
     request::{ReplyTo, Request, open, reply},
@@ -114,6 +114,45 @@ pub trait MessageWorldExt {
     /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
     fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P)
     -> Result<(), SendError<P>>;
+
+    /// Calls an entity for a packet now, before this returns, and applies the commands of its callback. The messages that
+    /// wait stay where they are.
+    ///
+    /// Returns `false` if nothing was called: the entity does not follow the packet, or it is gone, disabled or in transit.
+    /// A callback that returns an error was called. Bevy's error handler gets the error.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in a world without [`DuePlugin`](crate::DuePlugin), and while a message is delivered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{
+    ///     message::{MessageWorldExt, Packet},
+    ///     prelude::*,
+    /// };
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// #[derive(Component)]
+    /// struct Gold(u8);
+    ///
+    /// const PAY: u32 = 1;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let purse = MessageComponent::new().on_packet(PAY, |mut me, packet| {
+    ///     me.entity.get_mut::<Gold>().unwrap().0 += packet.payload()[0];
+    /// });
+    /// let hero = app.world_mut().spawn((Gold(1), purse)).id();
+    /// assert!(app.world_mut().deliver(hero, &Packet::new(PAY, [2]))?);
+    /// assert_eq!(app.world().get::<Gold>(hero).unwrap().0, 3);
+    /// assert!(!app.world_mut().deliver(hero, &Packet::new(7, []))?, "it follows no such packet");
+    /// # Ok::<(), BevyError>(())
+    /// ```
+    fn deliver(&mut self, to: Entity, packet: &Packet) -> Result<bool>;
 
     /// Sends a message that [`close_inbox`](Self::close_inbox) handed back, to the same recipient.
     ///
@@ -437,6 +476,10 @@ impl MessageWorldExt for World {
         payload: P,
     ) -> Result<(), SendError<P>> {
         try_send(self, to.into(), payload, Role::Plain)
+    }
+
+    fn deliver(&mut self, to: Entity, packet: &Packet) -> Result<bool> {
+        deliver_now(self, to, packet)
     }
 
     fn resend(&mut self, letter: Letter) {

@@ -13,11 +13,12 @@ use core::{fmt, time::Duration};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bevy_due::{
-    message::{MessageComponent, MessageSender, MessageWorldExt, SendError},
+    message::{MessageComponent, MessageSender, MessageWorldExt},
     worlds::StableKey,
 };
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Real, Time};
+use thiserror::Error;
 
 use crate::{
     components::Declared,
@@ -210,10 +211,11 @@ impl ZoneState {
         to.is(owned.life(to.key())).then_some(owned)
     }
 
-    /// Returns `true` if an entity is here, and has nothing that could take a letter. Its letters wait.
+    /// Returns `true` if an entity is here, and can't take a letter: it has no callbacks, or is disabled. Its letters wait.
     fn is_deaf(&self, world: &World, key: StableKey) -> bool {
         let entity = self.book.entity(key);
-        entity.is_some_and(|entity| world.get::<MessageComponent>(entity).is_none())
+        let entity = entity.and_then(|entity| world.get_entity(entity).ok());
+        entity.is_some_and(|it| !it.contains::<MessageComponent>() || it.contains::<Disabled>())
     }
 
     /// Delivers an item here, and returns the answer.
@@ -238,31 +240,54 @@ impl ZoneState {
         }
     }
 
+    /// Calls the recipient for each letter, here and now: what waited in its mailbox would be lost if it despawned.
     fn deliver_letters(&mut self, world: &mut World, batch: Batch) -> Option<Item> {
-        if self.is_deaf(world, batch.to) {
-            report(world, Deaf(batch.to));
-            self.post.unrouted.add(Item::Letters(batch), now(world));
-            return None;
-        }
         let Batch { from, to, letters } = batch;
-        let Some(entity) = self.book.entity(to) else {
-            return Some(Item::Returned(Batch { from, to, letters }));
-        };
-        self.book.dirty.insert(to);
-        self.book.with_mail.insert(to);
         let mut letters = VecDeque::from(letters);
+        let mut returned = Vec::new();
         while let Some(letter) = letters.pop_front() {
-            if let Err(SendError::Full(letter) | SendError::Closed(letter)) =
-                world.send(entity, letter)
-            {
-                letters.push_front(letter);
-                let letters = letters.into();
-                let rest = Item::Letters(Batch { from, to, letters });
-                self.post.unrouted.add(rest, now(world));
-                return None;
+            // A callback may despawn it.
+            let entity = self.book.entity(to);
+            let entity = entity.filter(|&entity| world.get::<StableKey>(entity) == Some(&to));
+            let is_ready = entity.is_some() && !self.is_deaf(world, to);
+            match entity.filter(|_| is_ready) {
+                Some(entity) => {
+                    self.book.dirty.insert(to);
+                    let is_called = world.deliver(entity, &letter);
+                    if !is_called.unwrap_or_else(|error| {
+                        report(world, error);
+                        false
+                    }) {
+                        report(world, NotFollowed(to, letter.id()));
+                        returned.push(letter);
+                    }
+                }
+                None => {
+                    if entity.is_some() {
+                        report(world, Deaf(to));
+                    }
+                    letters.push_front(letter);
+                    break;
+                }
             }
         }
-        Some(Item::Delivered { from, to })
+        if !letters.is_empty() {
+            // Those before are delivered, and the rest keeps the place of the batch.
+            let mut rest = returned;
+            rest.extend(letters);
+            let letters = rest;
+            let rest = Item::Letters(Batch { from, to, letters });
+            self.post.unrouted.add(rest, now(world));
+            return None;
+        }
+        Some(match returned.is_empty() {
+            true => Item::Delivered { from, to },
+            false => Item::Returned(Batch {
+                from,
+                to,
+                letters: returned,
+            }),
+        })
     }
 
     fn letters_arrived(&mut self, from: Life, to: StableKey) {
@@ -303,14 +328,22 @@ impl fmt::Display for Deaf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "a letter waits for the entity with the stable key {}, which has no `MessageComponent`: insert one when the \
-             entity is spawned, and when it has `Arrived`",
+            "a letter waits for the entity with the stable key {}, which is disabled or has no `MessageComponent`: insert one \
+             when the entity is spawned, and when it has `Arrived`",
             self.0.0
         )
     }
 }
 
 impl core::error::Error for Deaf {}
+
+/// An entity does not follow a packet.
+#[derive(Debug, Error)]
+#[error(
+    "a letter to the entity with the stable key {} comes back, because its `MessageComponent` does not follow the packet \
+     {}: call `on_packet` with this id", .0.0, .1
+)]
+struct NotFollowed(StableKey, u32);
 
 /// Tells an entity that something did not happen, unless it is gone.
 fn notify<E>(world: &mut World, event: E)

@@ -7,8 +7,8 @@ use core::{
 use std::{sync::Arc, time::Instant};
 
 use bevy_due::{
-    ClockId, OnClock, Timer, message::MessageSender, moving::MoveWorldExt, rollback::TimerSnapshot,
-    worlds::StableKey,
+    ClockId, DespawnAfter, OnClock, message::MessageSender, moving::MoveWorldExt,
+    rollback::TimerSnapshot, worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
 use thiserror::Error;
@@ -51,7 +51,8 @@ pub(super) struct Storage {
     /// The timers as the last frame that was stored had them.
     pub(super) snapshot: Option<TimerSnapshot>,
     wake: Wake,
-    pace: Pace,
+    /// An entity that despawns when the world has to look after the zone, and after how many seconds it does.
+    awake: Option<(Entity, f64)>,
 }
 
 /// Wakes a world that sleeps when the journal has room again.
@@ -59,16 +60,6 @@ pub(super) struct Storage {
 struct Wake {
     is_wanted: Arc<AtomicBool>,
     sender: MessageSender,
-}
-
-/// How often a world that sleeps looks after its zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
-    Unset,
-    /// It tells the journal what its clocks show.
-    Idle,
-    /// It waits for others.
-    Waiting,
 }
 
 impl Storage {
@@ -91,7 +82,7 @@ impl Storage {
                 is_wanted: Arc::default(),
                 sender,
             },
-            pace: Pace::Unset,
+            awake: None,
         }
     }
 
@@ -313,23 +304,23 @@ impl ZoneState {
         items + self.moves.departures.len() + self.post.failures.len()
     }
 
-    /// Lets a world that sleeps look after its zone in time.
+    /// Lets a world that sleeps look after its zone in time: when something is on its way, or when its clocks are to be
+    /// stored. A timer would call the observers of the game.
     fn keep_awake(&mut self, world: &mut World) {
         let pace = match self.leaves_or_waits() > 0 {
-            true => Pace::Waiting,
-            false => Pace::Idle,
+            true => 0.25,
+            false => 1.0,
         };
-        if self.storage.pace == pace {
-            return;
+        if let Some((entity, before)) = self.storage.awake
+            && let Ok(entity) = world.get_entity_mut(entity)
+        {
+            if before == pace {
+                return;
+            }
+            entity.despawn();
         }
-        self.storage.pace = pace;
-        let timer = match pace {
-            Pace::Waiting => Timer::every(0.25),
-            Pace::Idle | Pace::Unset => Timer::every(1.0),
-        };
-        if let Ok(mut endpoint) = world.get_entity_mut(self.home.endpoint) {
-            endpoint.insert((OnClock(ClockId::Real), timer));
-        }
+        let lifetime = (OnClock(ClockId::Real), DespawnAfter::new(pace));
+        self.storage.awake = Some((world.spawn(lifetime).id(), pace));
     }
 }
 

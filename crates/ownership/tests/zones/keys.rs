@@ -187,3 +187,32 @@ fn an_entity_with_a_key_follows_whoever_owns_its_owner() {
     assert_eq!(cluster.find(BANK), Some(0));
     assert_eq!(count(&mut cluster), 1);
 }
+
+#[test]
+fn no_letter_is_lost_on_somebody_who_logs_out_and_in() {
+    let mut cluster = Cluster::new(3);
+    cluster.spawn(2, BANK, ());
+    cluster.update();
+    let (mut sent, mut heard) = (0_u8, Vec::new());
+    for login in 0..40 {
+        let home = login % 2;
+        let hero = cluster.spawn(home, HERO, ());
+        for _ in 0..5 {
+            cluster.mail(BANK, HERO, sent);
+            sent += 1;
+            cluster.update();
+        }
+        let ledger = cluster.world(home).get::<Ledger>(hero).unwrap();
+        heard.extend(ledger.letters.clone());
+        cluster.world(home).despawn(hero);
+        cluster.update();
+    }
+    let hero = cluster.spawn(0, HERO, ());
+    cluster.run_until("the letters", |cluster| {
+        let ledger = cluster.world(0).get::<Ledger>(hero).unwrap();
+        heard.len() + ledger.letters.len() >= usize::from(sent) && cluster.is_at_rest()
+    });
+    heard.extend(cluster.ledger(HERO).letters);
+    assert!(heard.iter().copied().eq(0..sent), "{heard:?}");
+    assert!(cluster.world(2).resource::<Failures>().mail.is_empty());
+}

@@ -4,12 +4,14 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use bevy_due::{
+    TimerFired,
     message::{MessageComponent, Packet},
     worlds::StableKey,
 };
 use bevy_due_ownership::{DurableEntityCommandsExt, MailReturned};
 use bevy_ecs::{
     error::{BevyError, FallbackErrorHandler},
+    message::Messages,
     prelude::*,
 };
 use bevy_time::TimeUpdateStrategy;
@@ -289,4 +291,27 @@ fn zones_that_believe_an_entity_in_a_circle_find_it() {
         cluster.is_at_rest() && cluster.find(BANK) == Some(1)
     });
     assert_eq!(cluster.ledger(BANK).letters, [1, 2]);
+}
+
+#[test]
+fn a_letter_that_nobody_follows_comes_back() {
+    let mut cluster = two();
+    let hero = cluster.entity(0, HERO);
+    let letter = Packet::new(99, []);
+    let world = cluster.world(0);
+    world.commands().entity(hero).mail(BANK, letter.clone());
+    cluster.run_until("the letter", |cluster| {
+        let returned = &cluster.world(0).resource::<Failures>().mail;
+        *returned == [(BANK, letter.clone())]
+    });
+}
+
+#[test]
+fn a_zone_fires_no_timer_of_its_own() {
+    let mut cluster = two();
+    for _ in 0..200 {
+        cluster.update();
+        let fired = cluster.world(0).resource_mut::<Messages<TimerFired>>();
+        assert!(fired.is_empty());
+    }
 }

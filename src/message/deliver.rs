@@ -252,12 +252,15 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
 }
 
 /// Calls an entity for a packet, now. Returns `false` if it does not follow the packet, or can't be called.
-pub(crate) fn deliver_now(world: &mut World, to: Entity, packet: &Packet) -> Result<bool> {
-    let mut state: DeliveryState = SystemState::new(world);
+pub(crate) fn deliver_now(
+    In((to, packet)): In<(Entity, Packet)>,
+    world: &mut World,
+    state: &mut DeliveryState,
+) -> Result<bool> {
     let mut is_called = None;
     pump(
         world,
-        &mut state,
+        state,
         |caller, (mut mailbag, mut followers, directory, clocks, ())| {
             // The commands of the callback have been applied.
             if is_called.is_some() {
@@ -266,7 +269,7 @@ pub(crate) fn deliver_now(world: &mut World, to: Entity, packet: &Packet) -> Res
             let (_, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
             let following = followers.by_topic.get_mut(&packet.topic());
             let follower = following.and_then(|it| it.find(to));
-            let called = follower.is_some_and(|it| it.call(&mut courier, packet, &Role::Plain));
+            let called = follower.is_some_and(|it| it.call(&mut courier, &packet, &Role::Plain));
             is_called = Some(called);
         },
     )?;

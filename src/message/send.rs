@@ -123,7 +123,8 @@ pub trait MessageWorldExt {
     ///
     /// # Errors
     ///
-    /// Returns an error in a world without [`DuePlugin`](crate::DuePlugin), and while a message is delivered.
+    /// Returns an error in a world without [`DuePlugin`](crate::DuePlugin), and if a callback that this has called, or a
+    /// command of it, calls this again.
     ///
     /// # Examples
     ///
@@ -479,7 +480,7 @@ impl MessageWorldExt for World {
     }
 
     fn deliver(&mut self, to: Entity, packet: &Packet) -> Result<bool> {
-        deliver_now(self, to, packet)
+        self.run_system_cached_with(deliver_now, (to, packet.clone()))?
     }
 
     fn resend(&mut self, letter: Letter) {

@@ -20,6 +20,8 @@ mod cooldown;
 mod cost;
 mod defaults;
 mod delayed_commands;
+#[cfg(feature = "serialize")]
+mod deliver;
 mod designers;
 mod despawn_after;
 #[cfg(feature = "diagnostic")]

@@ -6,7 +6,10 @@ use bevy_due::{message::Packet, moving::HeldMail, worlds::StableKey};
 use bevy_ecs::error::BevyError;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Life, Recipient};
+use crate::{
+    ids::{Life, Recipient},
+    routes::Location,
+};
 
 /// Something on its way to another zone, or to an entity that nobody knows yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +52,15 @@ pub(crate) struct MovedOut {
 }
 
 impl MovedOut {
+    /// Returns where the entity is when it goes to a zone.
+    pub(crate) fn location(&self, zone: StableKey) -> Location {
+        Location {
+            life: self.life,
+            zone,
+            epoch: self.epoch,
+        }
+    }
+
     /// Returns the entity on its way back, with the next owner. `now` is what the clock of this zone shows.
     pub(crate) fn returned(self, reason: String, now: Duration) -> Self {
         Self {

@@ -173,12 +173,7 @@ impl Streams {
     /// Adds an item.
     pub(crate) fn push(&mut self, to: StableKey, item: Item) {
         if let Item::Entity(moved) = &item {
-            let location = Location {
-                life: moved.life,
-                zone: to,
-                epoch: moved.epoch,
-            };
-            self.leaving.insert(moved.life.key, location);
+            self.leaving.insert(moved.life.key, moved.location(to));
         }
         self.streams.entry(to).or_default().items.push_back(item);
     }

@@ -208,7 +208,7 @@ impl ZoneState {
     /// Returns a recipient that this zone owns.
     fn owned(&self, to: Recipient) -> Option<&Owned> {
         let owned = self.book.owned.get(&to.key())?;
-        to.is(owned.life(to.key())).then_some(owned)
+        to.is(owned.life).then_some(owned)
     }
 
     /// Returns `true` if an entity is here, and can't take a letter: it has no callbacks, or is disabled. Its letters wait.
@@ -246,48 +246,38 @@ impl ZoneState {
         let mut letters = VecDeque::from(letters);
         let mut returned = Vec::new();
         while let Some(letter) = letters.pop_front() {
-            // A callback may despawn it.
-            let entity = self.book.entity(to);
-            let entity = entity.filter(|&entity| world.get::<StableKey>(entity) == Some(&to));
-            let is_ready = entity.is_some() && !self.is_deaf(world, to);
-            match entity.filter(|_| is_ready) {
-                Some(entity) => {
-                    self.book.dirty.insert(to);
-                    let is_called = world.deliver(entity, &letter);
-                    if !is_called.unwrap_or_else(|error| {
-                        report(world, error);
-                        false
-                    }) {
-                        report(world, NotFollowed(to, letter.id()));
-                        returned.push(letter);
-                    }
-                }
-                None => {
-                    if entity.is_some() {
-                        report(world, Deaf(to));
-                    }
-                    letters.push_front(letter);
-                    break;
-                }
+            let Some(entity) = self.hearer(world, to) else {
+                // The rest keeps the place of the batch.
+                letters.push_front(letter);
+                returned.extend(letters);
+                let letters = returned;
+                let rest = Item::Letters(Batch { from, to, letters });
+                self.post.unrouted.add(rest, now(world));
+                return None;
+            };
+            self.book.dirty.insert(to);
+            match world.deliver(entity, &letter) {
+                Ok(true) => continue,
+                Ok(false) => report(world, NotFollowed(to, letter.id())),
+                Err(error) => report(world, error),
             }
+            returned.push(letter);
         }
-        if !letters.is_empty() {
-            // Those before are delivered, and the rest keeps the place of the batch.
-            let mut rest = returned;
-            rest.extend(letters);
-            let letters = rest;
-            let rest = Item::Letters(Batch { from, to, letters });
-            self.post.unrouted.add(rest, now(world));
+        if returned.is_empty() {
+            return Some(Item::Delivered { from, to });
+        }
+        let letters = returned;
+        Some(Item::Returned(Batch { from, to, letters }))
+    }
+
+    /// Returns the entity that takes a letter. A callback may have despawned it, or may have removed what takes letters.
+    fn hearer(&self, world: &World, key: StableKey) -> Option<Entity> {
+        if self.is_deaf(world, key) {
+            report(world, Deaf(key));
             return None;
         }
-        Some(match returned.is_empty() {
-            true => Item::Delivered { from, to },
-            false => Item::Returned(Batch {
-                from,
-                to,
-                letters: returned,
-            }),
-        })
+        let entity = self.book.entity(key)?;
+        (world.get::<StableKey>(entity) == Some(&key)).then_some(entity)
     }
 
     fn letters_arrived(&mut self, from: Life, to: StableKey) {
@@ -303,7 +293,7 @@ impl ZoneState {
     /// Makes an entity of this world one that the zone owns.
     fn own(&mut self, world: &mut World, life: Life, entity: Entity, epoch: u64, outbox: Outbox) {
         let owned = Owned::new(life, epoch, State::Here(entity), outbox);
-        self.book.insert(life.key, owned);
+        self.book.insert(owned);
         self.post.routes.forget(life);
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
             zone.entities.insert(life.key, entity);

@@ -50,7 +50,7 @@ pub(super) fn bring_in(
 impl ZoneState {
     /// Takes an entity that another zone has given to this one.
     pub(super) fn arrive(&mut self, world: &mut World, from: StableKey, moved: MovedOut) {
-        let Life { key, birth } = moved.life;
+        let key = moved.life.key;
         let Stored { body, outbox, .. } = match decode(&moved.stored) {
             Ok(stored) => stored,
             Err(error) => return self.give_back(world, from, moved, error.to_string()),
@@ -60,7 +60,7 @@ impl ZoneState {
         };
         if let Some(owned) = self.book.owned.get(&key) {
             let epoch = owned.epoch;
-            if owned.birth != birth {
+            if owned.life != moved.life {
                 let reason = format!("another entity of that zone has the stable key {}", key.0);
                 return self.give_back(world, from, moved, reason);
             }
@@ -141,11 +141,7 @@ impl ZoneState {
             );
         }
         let moved = moved.returned(reason, self.storage.readings(world).real());
-        self.post.routes.learn(Location {
-            life: moved.life,
-            zone,
-            epoch: moved.epoch,
-        });
+        self.post.routes.learn(moved.location(zone));
         self.post.streams.push(zone, Item::Entity(moved));
     }
 
@@ -162,7 +158,7 @@ impl ZoneState {
         let readings = self.storage.readings(world);
         let state = State::Unloadable(Box::new((body, readings)));
         let owned = Owned::new(life, epoch, state, outbox);
-        self.book.insert(key, owned);
+        self.book.insert(owned);
     }
 
     /// Takes back an entity from a zone whose journal is lost.

@@ -27,7 +27,7 @@ pub(super) struct Book {
 
 /// An entity that belongs to this zone.
 pub(super) struct Owned {
-    pub(super) birth: u64,
+    pub(super) life: Life,
     pub(super) epoch: u64,
     pub(super) state: State,
     outbox: Outbox,
@@ -44,7 +44,7 @@ pub(super) enum State {
 impl Owned {
     pub(super) fn new(life: Life, epoch: u64, state: State, outbox: Outbox) -> Self {
         Self {
-            birth: life.birth,
+            life,
             epoch,
             state,
             outbox,
@@ -59,18 +59,14 @@ impl Owned {
         }
     }
 
-    pub(super) fn life(&self, key: StableKey) -> Life {
-        let birth = self.birth;
-        Life { key, birth }
-    }
-
     pub(super) fn outbox(&self) -> &Outbox {
         &self.outbox
     }
 }
 
 impl Book {
-    pub(super) fn insert(&mut self, key: StableKey, owned: Owned) {
+    pub(super) fn insert(&mut self, owned: Owned) {
+        let key = owned.life.key;
         if let State::Here(entity) = owned.state {
             self.keys.insert(entity, key);
         }
@@ -103,8 +99,7 @@ impl Book {
         change: impl FnOnce(&mut Outbox, Life) -> T,
     ) -> Option<T> {
         let owned = self.owned.get_mut(&key)?;
-        let birth = owned.birth;
-        let changed = change(&mut owned.outbox, Life { key, birth });
+        let changed = change(&mut owned.outbox, owned.life);
         match owned.outbox.is_empty() {
             true => self.senders.remove(&key),
             false => self.senders.insert(key),

@@ -14,10 +14,8 @@ use super::{Failure, ZoneState, notify, now};
 use crate::{
     components,
     events::MoveFailed,
-    ids::Life,
     item::{Item, MovedOut, encode},
     owners::Referee,
-    routes::Location,
     stored::{Body, Stored},
 };
 
@@ -212,9 +210,10 @@ impl ZoneState {
         entity: Entity,
         zone: StableKey,
     ) -> Result {
-        let owned = self.book.owned.get(&key);
-        let (birth, epoch) = owned.map_or((0, 0), |owned| (owned.birth, owned.epoch));
-        let life = Life { key, birth };
+        let Some(owned) = self.book.owned.get(&key) else {
+            return Err(NOT_DURABLE.into());
+        };
+        let (life, epoch) = (owned.life, owned.epoch);
         let moved = world.export_entity(entity)?;
         let stored = match self.stored(world, key, moved) {
             Ok(stored) => stored,
@@ -232,17 +231,16 @@ impl ZoneState {
         };
         self.disown(world, key);
         self.end_life(life, epoch);
-        let epoch = epoch + 1;
-        self.post.routes.learn(Location { life, zone, epoch });
         let moved = MovedOut {
             life,
-            epoch,
+            epoch: epoch + 1,
             stored,
             late,
             left: self.storage.readings(world).real(),
             waited: Duration::ZERO,
             refused: None,
         };
+        self.post.routes.learn(moved.location(zone));
         self.post.streams.push(zone, Item::Entity(moved));
         Ok(())
     }

@@ -130,7 +130,7 @@ impl ZoneState {
             return;
         }
         if let Some(owned) = self.disown(world, key) {
-            let life = owned.life(key);
+            let life = owned.life;
             self.end_life(life, owned.epoch);
             if !owned.outbox().is_empty() {
                 self.post.last_letters.add(life, owned.outbox().clone());

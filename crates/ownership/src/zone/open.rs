@@ -29,7 +29,7 @@ use crate::{
     journal::Recovered,
     outbox::Outbox,
     report::report,
-    routes::{Location, Routes},
+    routes::Routes,
     shard::Shard,
     stored::{Body, Stored},
     streams::Streams,
@@ -168,11 +168,7 @@ impl ZoneState {
                 continue;
             }
             if let Item::Entity(moved) = &item {
-                self.post.routes.learn(Location {
-                    life: moved.life,
-                    zone: to,
-                    epoch: moved.epoch,
-                });
+                self.post.routes.learn(moved.location(to));
             }
             self.post.streams.restore_item(to, item);
         }
@@ -222,7 +218,7 @@ impl ZoneState {
                     world.resource_mut::<Zone>().unloadable.insert(key);
                     let state = State::Unloadable(Box::new((body, readings)));
                     let owned = Owned::new(life, epoch, state, outbox);
-                    self.book.insert(key, owned);
+                    self.book.insert(owned);
                     self.book.dirty.remove(&key);
                 }
             }

@@ -108,7 +108,7 @@ impl ZoneState {
             return;
         };
         if owner.epoch != owned.epoch + 1 {
-            return self.fence(world, owned.life(key), owner.epoch);
+            return self.fence(world, owned.life, owner.epoch);
         }
         // Only this zone could ask for that. It ended before it could let the entity leave, or before it knew the
         // answer. What this build can't load stays.

@@ -65,8 +65,8 @@ impl ZoneState {
         if self.home.shard.restored().is_empty() {
             return;
         }
-        let lives = self.book.owned.iter();
-        let lives = lives.map(|(&key, owned)| Recipient::Life(owned.life(key)));
+        let lives = self.book.owned.values();
+        let lives = lives.map(|owned| Recipient::Life(owned.life));
         self.ask_all_zones(&lives.collect::<Vec<_>>());
     }
 
@@ -179,8 +179,7 @@ impl ZoneState {
         let zone = self.home.me.zone;
         let locations = recipients.iter().filter_map(|&recipient| {
             if let Some(owned) = self.owned(recipient) {
-                let life = owned.life(recipient.key());
-                let epoch = owned.epoch;
+                let (life, epoch) = (owned.life, owned.epoch);
                 return Some(Location { life, zone, epoch });
             }
             match recipient {

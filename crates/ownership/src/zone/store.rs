@@ -51,8 +51,8 @@ pub(super) struct Storage {
     /// The timers as the last frame that was stored had them.
     pub(super) snapshot: Option<TimerSnapshot>,
     wake: Wake,
-    /// An entity that despawns when the world has to look after the zone, and after how many seconds it does.
-    awake: Option<(Entity, f64)>,
+    /// An entity that despawns when the world has to look after the zone, and after which time it does.
+    awake: Option<(Entity, Duration)>,
 }
 
 /// Wakes a world that sleeps when the journal has room again.
@@ -253,7 +253,7 @@ impl ZoneState {
         };
         Ok(Some(Record::Entity {
             zone: self.home.me.zone,
-            life: owned.life(key),
+            life: owned.life,
             epoch: owned.epoch,
             body: encode(&stored)?,
         }))
@@ -308,8 +308,8 @@ impl ZoneState {
     /// stored. A timer would call the observers of the game.
     fn keep_awake(&mut self, world: &mut World) {
         let pace = match self.leaves_or_waits() > 0 {
-            true => 0.25,
-            false => 1.0,
+            true => Duration::from_millis(250),
+            false => Duration::from_secs(1),
         };
         if let Some((entity, before)) = self.storage.awake
             && let Ok(entity) = world.get_entity_mut(entity)

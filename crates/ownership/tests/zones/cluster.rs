@@ -98,6 +98,20 @@ impl Cluster {
         cluster
     }
 
+    /// Starts two zones that know each other, by a letter from an entity in the first to one in the second.
+    pub(crate) fn acquainted(first: StableKey, second: StableKey) -> Self {
+        let mut cluster = Self::new(2);
+        cluster.spawn(0, first, ());
+        cluster.spawn(1, second, ());
+        cluster.update();
+        cluster.mail(first, second, 1);
+        cluster.run_until("the letter", |cluster| {
+            cluster.ledger(second).letters.len() == 1
+        });
+        cluster.run_until("rest", Self::is_at_rest);
+        cluster
+    }
+
     /// Starts a process from what is on its disk.
     pub(crate) fn start(&mut self, nth: usize) {
         let Node {

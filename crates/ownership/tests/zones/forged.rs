@@ -69,21 +69,9 @@ fn a_damaged_entity_replaces_nothing() {
     assert_eq!(on_the_way, 2, "both go back");
 }
 
-/// Two zones that have exchanged a letter.
-fn two() -> Cluster {
-    let mut cluster = Cluster::new(2);
-    cluster.spawn(0, HERO, ());
-    cluster.spawn(1, BANK, ());
-    cluster.update();
-    cluster.mail(HERO, BANK, 1);
-    cluster.run_until("the letter", |cluster| cluster.ledger(BANK).gold == 1);
-    cluster.run_until("rest", Cluster::is_at_rest);
-    cluster
-}
-
 #[test]
 fn no_packet_of_another_member_ends_a_zone() {
-    let mut cluster = two();
+    let mut cluster = Cluster::acquainted(HERO, BANK);
     let journals = [0, 1].map(|nth| cluster.shard(nth).journal_id().0);
     let other = (journals[1], zone(1));
     let none = None::<u64>;
@@ -119,7 +107,7 @@ fn no_packet_of_another_member_ends_a_zone() {
 
 #[test]
 fn a_zone_whose_journal_was_given_up_hears_of_it_when_it_asks() {
-    let mut cluster = two();
+    let mut cluster = Cluster::acquainted(HERO, BANK);
     let lost = cluster.shard(0).journal_id();
     // It had no network when the other shard gave it up.
     let disk = cluster.nodes[0].disk.after_kill();

@@ -8,23 +8,9 @@ use crate::cluster::{Cluster, Failures};
 const HERO: StableKey = StableKey(7);
 const BANK: StableKey = StableKey(8);
 
-/// Two zones that know each other, with the hero in the first and the bank in the second.
-fn two() -> Cluster {
-    let mut cluster = Cluster::new(2);
-    cluster.spawn(0, HERO, ());
-    cluster.spawn(1, BANK, ());
-    cluster.update();
-    cluster.mail(HERO, BANK, 1);
-    cluster.run_until("the letter", |cluster| {
-        cluster.ledger(BANK).letters.len() == 1
-    });
-    cluster.run_until("rest", Cluster::is_at_rest);
-    cluster
-}
-
 #[test]
 fn an_entity_on_its_way_to_a_lost_journal_can_be_reclaimed() {
-    let mut cluster = two();
+    let mut cluster = Cluster::acquainted(HERO, BANK);
     cluster.send_to(HERO, 1);
     while cluster.find(HERO).is_some() {
         cluster.update_one(0);
@@ -50,7 +36,7 @@ fn an_entity_on_its_way_to_a_lost_journal_can_be_reclaimed() {
 
 #[test]
 fn a_zone_with_another_journal_gets_nothing_before_the_old_one_is_given_up() {
-    let mut cluster = two();
+    let mut cluster = Cluster::acquainted(HERO, BANK);
     let lost = cluster.shard(1).journal_id();
     cluster.lose_power(1, 0);
     cluster.nodes[1].disk = SimulatedDisk::new(99);
@@ -72,7 +58,7 @@ fn a_zone_with_another_journal_gets_nothing_before_the_old_one_is_given_up() {
 
 #[test]
 fn a_zone_with_an_old_copy_of_its_journal_ends() {
-    let mut cluster = two();
+    let mut cluster = Cluster::acquainted(HERO, BANK);
     let copy = cluster.nodes[0].disk.after_kill();
     for gold in [2, 3] {
         cluster.mail(HERO, BANK, gold);
@@ -154,7 +140,7 @@ fn letters_come_back_when_a_journal_is_given_up() {
 
 #[test]
 fn a_shard_can_be_restored_from_a_copy() {
-    let mut cluster = two();
+    let mut cluster = Cluster::acquainted(HERO, BANK);
     let guard = StableKey(9);
     cluster.spawn(1, guard, ());
     cluster.update();

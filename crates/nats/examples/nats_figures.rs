@@ -251,7 +251,11 @@ fn changes(server: &str) -> Result<f64> {
     let mut last = None;
     let change = |epoch| {
         let start = Instant::now();
-        let next = Owner { zone, epoch };
+        let next = Owner {
+            zone,
+            epoch,
+            birth: 1,
+        };
         owners.change(StableKey(1), last.replace(next), next)?;
         Ok(start.elapsed())
     };

@@ -6,13 +6,14 @@ use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Unreachable,
 use crate::store::NatsOwners;
 
 /// The version of the form below.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
-/// The value of a key: the version, the number of the owner, its zone, and its journal.
+/// The value of a key: the version, the number of the owner, the birth of the entity, the zone, and its journal.
 fn encode(owner: Owner) -> Vec<u8> {
-    let Owner { zone, epoch } = owner;
+    let Owner { zone, epoch, birth } = owner;
     let mut bytes = vec![VERSION];
     bytes.extend(epoch.to_le_bytes());
+    bytes.extend(birth.to_le_bytes());
     bytes.extend(zone.zone.0.to_le_bytes());
     bytes.extend(zone.journal.0.to_le_bytes());
     bytes
@@ -24,6 +25,7 @@ fn decode(key: StableKey, bytes: &[u8]) -> Result<Owner, Unreachable> {
             return None;
         };
         let (epoch, rest) = rest.split_first_chunk()?;
+        let (birth, rest) = rest.split_first_chunk()?;
         let (zone, rest) = rest.split_first_chunk()?;
         let journal = rest.try_into().ok()?;
         Some(Owner {
@@ -32,6 +34,7 @@ fn decode(key: StableKey, bytes: &[u8]) -> Result<Owner, Unreachable> {
                 zone: StableKey(u64::from_le_bytes(*zone)),
             },
             epoch: u64::from_le_bytes(*epoch),
+            birth: u64::from_le_bytes(*birth),
         })
     };
     split().ok_or_else(|| {

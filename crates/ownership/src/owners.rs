@@ -47,6 +47,8 @@ pub struct Owner {
     pub zone: ZoneId,
     /// The number of the owner: one more with each owner.
     pub epoch: u64,
+    /// A random number that the entity got at its birth. Another one has had its key before.
+    pub birth: u64,
 }
 
 /// A store can't be reached, for this reason.
@@ -60,7 +62,7 @@ pub enum ChangeError {
     /// The entity belongs to somebody else.
     #[error("the entity {}", match .0 {
         None => "has no owner".to_owned(),
-        Some(Owner { zone, epoch }) => format!("belongs to zone {} as its owner number {epoch}", zone.zone.0),
+        Some(Owner { zone, epoch, .. }) => format!("belongs to zone {} as its owner number {epoch}", zone.zone.0),
     })]
     Lost(Option<Owner>),
     /// The store can't be reached. Perhaps it has made the change.

@@ -1,15 +1,16 @@
 //! Where the entities of other zones are.
 
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use bevy_due::worlds::StableKey;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Life, Recipient};
 
-/// How long a zone waits for an answer before it asks again.
+/// How long a zone waits for an answer before it asks again. Then it waits twice as long each time, up to the longest.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// The number of entities that a zone remembers.
 const MAX_ROUTES: usize = 1 << 16;
 
@@ -39,7 +40,14 @@ impl Location {
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     known: HashMap<StableKey, Location>,
-    asked: HashMap<Recipient, Duration>,
+    asked: HashMap<Recipient, Asked>,
+}
+
+/// When a zone has asked for an entity last, and when it asks again.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: Duration,
+    wait: Duration,
 }
 
 impl Routes {
@@ -49,8 +57,8 @@ impl Routes {
         known.filter(|known| to.is(known.life))
     }
 
-    /// Notes where an entity is, unless a later owner is known.
-    pub(crate) fn learn(&mut self, location: Location) {
+    /// Notes where an entity is, unless a later owner is known. Returns what was believed before.
+    pub(crate) fn learn(&mut self, location: Location) -> Option<Location> {
         let life = location.life;
         self.asked.remove(&Recipient::Key(life.key));
         self.asked.remove(&Recipient::Life(life));
@@ -60,12 +68,12 @@ impl Routes {
             is_same && it.epoch >= location.epoch || !is_same && location.is_guess()
         };
         if known.is_some_and(is_worse) {
-            return;
+            return None;
         }
         if self.known.len() >= MAX_ROUTES {
             self.known.clear();
         }
-        self.known.insert(life.key, location);
+        self.known.insert(life.key, location)
     }
 
     /// Forgets where an entity is, because it is here.
@@ -88,19 +96,32 @@ impl Routes {
         self.known.retain(|_, location| location.zone != zone);
     }
 
-    /// Returns for which of these recipients to ask now.
+    /// Returns for which of these recipients to ask now. They are all that are looked for.
     pub(crate) fn take_questions(
         &mut self,
-        recipients: impl IntoIterator<Item = Recipient>,
+        recipients: &BTreeSet<Recipient>,
         now: Duration,
     ) -> Vec<Recipient> {
-        let due = |asked: Duration| now.saturating_sub(asked) >= ASK_AGAIN;
-        self.asked.retain(|_, asked| !due(*asked));
-        let mut new: Vec<_> = recipients.into_iter().collect();
-        new.retain(|recipient| !self.asked.contains_key(recipient));
-        self.asked
-            .extend(new.iter().map(|&recipient| (recipient, now)));
-        new
+        self.asked.retain(|asked, _| recipients.contains(asked));
+        let mut due = Vec::new();
+        for &recipient in recipients {
+            let asked = self.asked.get(&recipient).copied();
+            let wait = match asked {
+                None => ASK_AGAIN,
+                Some(Asked { at, wait }) if now.saturating_sub(at) >= wait => {
+                    LONGEST_WAIT.min(2 * wait)
+                }
+                Some(_) => continue,
+            };
+            self.asked.insert(recipient, Asked { at: now, wait });
+            due.push(recipient);
+        }
+        due
+    }
+
+    /// Asks for all entities again at once: another process is there.
+    pub(crate) fn ask_again(&mut self) {
+        self.asked.clear();
     }
 }
 
@@ -128,13 +149,15 @@ mod tests {
     #[test]
     fn a_question_is_asked_again() {
         let mut routes = Routes::default();
-        let recipient = Recipient::Key(StableKey(1));
-        let mut asked = 0;
-        for frame in 0..100 {
+        let recipients = [Recipient::Key(StableKey(1))].into();
+        let mut asked = Vec::new();
+        for frame in 0..600 {
             let now = Duration::from_millis(10 * frame);
-            asked += routes.take_questions([recipient], now).len();
+            if !routes.take_questions(&recipients, now).is_empty() {
+                asked.push(now.as_millis());
+            }
         }
-        assert_eq!(asked, 4, "once in 250 of 1,000 milliseconds");
+        assert_eq!(asked, [0, 250, 750, 1750, 3750, 5750]);
     }
 
     #[test]

@@ -199,6 +199,11 @@ impl Streams {
         }
     }
 
+    /// Returns the items that were not acknowledged.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.streams.values().flat_map(|stream| &stream.items)
+    }
+
     /// Returns the number of items that were not acknowledged.
     pub(crate) fn len(&self) -> usize {
         self.streams.values().map(|stream| stream.items.len()).sum()
@@ -273,6 +278,11 @@ impl Streams {
             Self::end(&mut self.leaving, &taken);
         }
         Ok(())
+    }
+
+    /// Notes which journal a zone has, unless it had another one before.
+    pub(crate) fn meet(&mut self, zone: ZoneId) -> Result<(), StreamError> {
+        self.known(zone).map(drop)
     }
 
     /// Returns the stream of a zone, with the journal that it had before.

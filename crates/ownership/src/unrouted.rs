@@ -71,6 +71,10 @@ impl Unrouted {
         self.items.len()
     }
 
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.items.values().map(|waits| &waits.item)
+    }
+
     /// Returns the recipients for which items wait.
     pub(crate) fn recipients(&self) -> BTreeSet<Recipient> {
         self.items.values().map(|waits| waits.to).collect()

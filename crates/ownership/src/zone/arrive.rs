@@ -9,7 +9,7 @@ use bevy_due::{
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use thiserror::Error;
 
-use super::{Owned, State, Zone, ZoneState, notify, open::Unloadable};
+use super::{Owned, State, Zone, ZoneState, leave::JOURNAL_LOST, notify, open::Unloadable};
 use crate::{
     components::{self, Declared},
     events::{Arrived, MoveFailed},
@@ -165,7 +165,7 @@ impl ZoneState {
     pub(super) fn take_back(&mut self, world: &mut World, zone: StableKey, mut moved: MovedOut) {
         let now = self.storage.readings(world).real();
         moved.sent_at(now);
-        let moved = moved.returned("the journal of the zone is lost".into(), now);
+        let moved = moved.returned(JOURNAL_LOST.into(), now);
         let (life, epoch) = (moved.life, moved.epoch);
         self.post.routes.forget(life);
         self.arrive(world, zone, moved);

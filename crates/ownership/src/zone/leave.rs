@@ -14,8 +14,9 @@ use super::{Failure, ZoneState, notify, now};
 use crate::{
     components,
     events::MoveFailed,
+    ids::ZoneId,
     item::{Item, MovedOut, encode},
-    owners::Referee,
+    owners::{Owner, Referee},
     stored::{Body, Stored},
 };
 
@@ -30,6 +31,8 @@ const MAX_MOVED_BYTES: usize = 768 << 10;
 
 const NOT_DURABLE: &str =
     "it is not durable: it belongs to another entity with a stable key, or it could not be stored";
+
+pub(super) const JOURNAL_LOST: &str = "the journal of the zone is lost";
 
 const STORE_SILENT: &str = "the store of owners has not answered for two seconds";
 
@@ -57,8 +60,8 @@ pub(super) enum Step {
     Reaching,
     /// The store of owners has to answer.
     Asked,
-    /// It may leave.
-    Decided,
+    /// It may leave to this owner.
+    Decided(Owner),
 }
 
 impl Moves {
@@ -71,11 +74,11 @@ impl Moves {
     }
 
     /// Lets an entity leave, whatever it was asked before.
-    pub(super) fn decide(&mut self, entity: Entity, zone: StableKey) {
+    pub(super) fn decide(&mut self, entity: Entity, owner: Owner) {
         let departure = Departure {
-            zone,
+            zone: owner.zone.zone,
             since: Duration::ZERO,
-            step: Step::Decided,
+            step: Step::Decided(owner),
         };
         self.departures.insert(entity, departure);
     }
@@ -136,13 +139,13 @@ impl ZoneState {
         // The question may be that of an earlier move, which has failed by now.
         let is_asked = step == Step::Asked || self.moves.asked.contains(&key);
         match step {
-            Step::Decided => {}
+            Step::Decided(_) => {}
             _ if is_asked && has_time => return Some(departure),
             _ if is_asked => {
                 self.note_failed_move(entity, zone, STORE_SILENT.into());
                 return None;
             }
-            _ if self.post.streams.is_near(zone, now) => {
+            _ if self.is_near(zone, now) => {
                 if let Some(step) = self.ask_to_leave(key, zone) {
                     return Some(Departure { step, ..departure });
                 }
@@ -154,15 +157,33 @@ impl ZoneState {
                 return None;
             }
         }
-        if let Err(error) = self.leave(world, key, entity, zone) {
-            if step == Step::Decided
-                && let Some(zone) = self.post.streams.id_of(zone)
-            {
-                self.claim_back(key, zone);
+        let life = self.book.owned.get(&key)?.life;
+        let left = match step {
+            Step::Decided(owner) => self.check_destination(owner.zone),
+            _ => Ok(()),
+        };
+        if let Err(error) = left.and_then(|()| self.leave(world, key, entity, zone)) {
+            if let Step::Decided(owner) = step {
+                self.claim_from(life, owner);
             }
             self.note_failed_move(entity, zone, error.to_string());
         }
         None
+    }
+
+    /// Returns `true` if a zone has answered within the last second, and its journal was not given up.
+    fn is_near(&mut self, zone: StableKey, now: Duration) -> bool {
+        let id = self.post.streams.id_of(zone);
+        let is_lost = id.is_some_and(|id| self.lost.dead.contains(&id.journal));
+        !is_lost && self.post.streams.is_near(zone, now)
+    }
+
+    /// Fails if the zone that the store of owners has agreed to has another journal by now, or has lost its own.
+    fn check_destination(&mut self, zone: ZoneId) -> Result {
+        match self.lost.dead.contains(&zone.journal) {
+            true => Err(JOURNAL_LOST.into()),
+            false => Ok(self.post.streams.meet(zone)?),
+        }
     }
 
     fn note_failed_move(&mut self, entity: Entity, zone: StableKey, reason: String) {

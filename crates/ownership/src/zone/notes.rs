@@ -122,7 +122,7 @@ impl ZoneState {
         }
         let life = self.home.new_life(key);
         self.own(world, life, entity, 1, Outbox::default());
-        self.claim(key, 1, None);
+        self.claim(life, 1, None);
     }
 
     fn note_death(&mut self, world: &mut World, entity: Entity, key: StableKey) {

@@ -23,34 +23,22 @@ impl ZoneState {
         }
     }
 
-    /// Returns this zone as an owner.
-    fn owner(&self, epoch: u64) -> Owner {
+    /// Returns this zone as the owner of an entity.
+    fn owner(&self, life: Life, epoch: u64) -> Owner {
         let zone = self.home.me;
-        Owner { zone, epoch }
+        let birth = life.birth;
+        Owner { zone, epoch, birth }
     }
 
-    /// Claims an entity that is new.
-    pub(super) fn claim(&self, key: StableKey, epoch: u64, from: Option<Owner>) {
-        let to = self.owner(epoch);
+    /// Claims an entity that is here.
+    pub(super) fn claim(&self, life: Life, epoch: u64, from: Option<Owner>) {
+        let to = self.owner(life, epoch);
         self.ask(
-            move |store| change(store, key, from, to),
-            move |zone, world, changed| match changed {
-                Ok(()) => {}
-                // An entity with this key has lived here before.
-                Err(Some(before)) if before.zone == to.zone => {
-                    let epoch = before.epoch.max(to.epoch) + 1;
-                    if let Some(owned) = zone
-                        .book
-                        .owned
-                        .get_mut(&key)
-                        .filter(|it| it.epoch == to.epoch)
-                    {
-                        owned.epoch = epoch;
-                        zone.book.dirty.insert(key);
-                        zone.claim(key, epoch, Some(before));
-                    }
+            move |store| change(store, life.key, from, to),
+            move |zone, world, changed| {
+                if let Err(other) = changed {
+                    zone.follow(world, (life, epoch), other);
                 }
-                Err(other) => zone.lose(world, key, to.epoch, other),
             },
         );
     }
@@ -60,80 +48,67 @@ impl ZoneState {
         if self.moves.referee.is_none() {
             return;
         }
-        for (&key, owned) in &self.book.owned {
-            let epoch = owned.epoch;
+        for owned in self.book.owned.values() {
+            let (life, epoch) = (owned.life, owned.epoch);
+            let mine = self.owner(life, epoch);
             self.ask(
-                move |store| store.owner(key),
-                move |zone, world, owner| zone.check_owner(world, (key, epoch), owner),
+                move |store| store.owner(life.key),
+                move |zone, world, owner| {
+                    if owner != Some(mine) {
+                        zone.follow(world, (life, epoch), owner);
+                    }
+                },
             );
         }
     }
 
-    fn check_owner(
-        &mut self,
-        world: &mut World,
-        (key, epoch): (StableKey, u64),
-        owner: Option<Owner>,
-    ) {
-        let Some(owner) = owner else {
-            self.claim(key, epoch, None);
+    /// Follows the store, which has another owner of an entity than this zone.
+    fn follow(&mut self, world: &mut World, (life, epoch): (Life, u64), found: Option<Owner>) {
+        let key = life.key;
+        let owned = self.book.owned.get(&key);
+        let Some(owned) = owned.filter(|it| (it.life, it.epoch) == (life, epoch)) else {
             return;
         };
-        let is_same = self
-            .book
-            .owned
-            .get(&key)
-            .is_some_and(|it| it.epoch == epoch);
-        if !is_same || owner == self.owner(epoch) {
-            return;
-        }
-        if owner.epoch < epoch {
-            return self.claim(key, epoch, Some(owner));
-        }
-        if owner.zone == self.home.me {
-            if let Some(owned) = self.book.owned.get_mut(&key) {
-                owned.epoch = owner.epoch;
-                self.book.dirty.insert(key);
-            }
-        } else if self.was_here(owner.zone) {
-            self.claim_from(key, owner);
-        } else {
-            self.give_way(world, key, owner);
-        }
-    }
-
-    /// Lets an entity go to its owner.
-    fn give_way(&mut self, world: &mut World, key: StableKey, owner: Owner) {
-        let Some(owned) = self.book.owned.get(&key) else {
-            return;
+        // The store has not heard yet that the entity is new, has come back, or has stayed.
+        let is_behind = found.is_none_or(|it| it.birth == life.birth && it.epoch < epoch);
+        let Some(owner) = found.filter(|_| !is_behind) else {
+            self.claim(life, epoch, found);
+            return self.ask_again(key);
         };
-        if owner.epoch != owned.epoch + 1 {
-            return self.fence(world, owned.life, owner.epoch);
-        }
+        let is_same = owner.birth == life.birth;
+        let is_mine = owner.zone == self.home.me || self.was_here(owner.zone);
         // Only this zone could ask for that. It ended before it could let the entity leave, or before it knew the
         // answer. What this build can't load stays.
-        match owned.entity() {
-            Some(entity) => self.moves.decide(entity, owner.zone.zone),
-            None => self.claim_back(key, owner.zone),
+        let is_next = is_same && owner.epoch == epoch + 1;
+        match (is_same, owned.entity()) {
+            (true, _) if is_mine => self.claim_from(life, owner),
+            (true, Some(entity)) if is_next => return self.moves.decide(entity, owner),
+            (true, None) if is_next => self.claim_from(life, owner),
+            // Another entity has had the key before. A copy can be older than that one.
+            (false, _) if self.home.shard.restored().is_empty() => self.claim_from(life, owner),
+            _ => return self.fence(world, life, owner.epoch),
         }
+        self.ask_again(key);
     }
 
     /// Asks whether an entity may leave. It acts on until the answer is there.
     pub(super) fn ask_to_leave(&mut self, key: StableKey, zone: StableKey) -> Option<Step> {
         self.moves.referee.as_ref()?;
-        let epoch = self.book.owned.get(&key)?.epoch;
-        let from = self.owner(epoch);
+        let owned = self.book.owned.get(&key)?;
+        let (life, epoch) = (owned.life, owned.epoch);
+        let from = self.owner(life, epoch);
         let to = Owner {
             zone: self.post.streams.id_of(zone)?,
             epoch: epoch + 1,
+            ..from
         };
         self.ask(
             move |store| change(store, key, Some(from), to),
             move |zone, world, changed| {
                 zone.moves.asked.remove(&key);
                 match changed {
-                    Ok(()) => zone.may_leave(key, to.zone),
-                    Err(other) => zone.lose(world, key, epoch, other),
+                    Ok(()) => zone.may_leave(life, to),
+                    Err(other) => zone.follow(world, (life, epoch), other),
                 }
             },
         );
@@ -142,57 +117,32 @@ impl ZoneState {
     }
 
     /// Lets an entity leave, unless the answer has come too late.
-    fn may_leave(&mut self, key: StableKey, to: ZoneId) {
-        let entity = self.book.entity(key);
+    fn may_leave(&mut self, life: Life, to: Owner) {
+        let entity = self.book.entity(life.key);
         let departure = entity.and_then(|entity| self.moves.departures.get_mut(&entity));
-        match departure.filter(|it| (it.zone, it.step) == (to.zone, Step::Asked)) {
-            Some(departure) => departure.step = Step::Decided,
-            None => self.claim_back(key, to),
+        match departure.filter(|it| (it.zone, it.step) == (to.zone.zone, Step::Asked)) {
+            Some(departure) => departure.step = Step::Decided(to),
+            None => self.claim_from(life, to),
         }
     }
 
-    fn set_step(&mut self, key: StableKey, step: Step) {
+    /// Lets an entity that is to leave ask again, behind a claim.
+    fn ask_again(&mut self, key: StableKey) {
         let entity = self.book.entity(key);
         let departure = entity.and_then(|entity| self.moves.departures.get_mut(&entity));
         if let Some(departure) = departure {
-            departure.step = step;
-        }
-    }
-
-    fn lose(&mut self, world: &mut World, key: StableKey, epoch: u64, other: Option<Owner>) {
-        if self
-            .book
-            .owned
-            .get(&key)
-            .is_some_and(|it| it.epoch == epoch)
-        {
-            match other {
-                Some(owner) if owner.epoch >= epoch => self.give_way(world, key, owner),
-                // The store has not heard yet that the entity is new, has come back, or has stayed.
-                earlier => {
-                    self.claim(key, epoch, earlier);
-                    // It asks again, behind the claim.
-                    self.set_step(key, Step::Reaching);
-                }
-            }
-        }
-    }
-
-    /// Takes an entity back that could not leave, although it was decided.
-    pub(super) fn claim_back(&mut self, key: StableKey, zone: ZoneId) {
-        if let Some(owned) = self.book.owned.get(&key) {
-            let epoch = owned.epoch + 1;
-            self.claim_from(key, Owner { zone, epoch });
+            departure.step = Step::Reaching;
         }
     }
 
     /// Makes this zone the next owner of an entity that is here.
-    fn claim_from(&mut self, key: StableKey, before: Owner) {
-        if let Some(owned) = self.book.owned.get_mut(&key) {
+    pub(super) fn claim_from(&mut self, life: Life, before: Owner) {
+        let owned = self.book.owned.get_mut(&life.key);
+        if let Some(owned) = owned.filter(|owned| owned.life == life) {
             let epoch = before.epoch + 1;
             owned.epoch = epoch;
-            self.book.dirty.insert(key);
-            self.claim(key, epoch, Some(before));
+            self.book.dirty.insert(life.key);
+            self.claim(life, epoch, Some(before));
         }
     }
 
@@ -206,25 +156,51 @@ impl ZoneState {
     pub(super) fn ask_what_to_reclaim(&self, journal: JournalId) {
         let me = self.home.me;
         let on_the_way = self.post.streams.entities_to(journal);
-        let on_the_way: Vec<(Life, ZoneId, u64)> = on_the_way
-            .map(|(zone, moved)| (moved.life, zone, moved.epoch))
-            .collect();
+        let on_the_way = on_the_way.map(|(zone, moved)| {
+            let Life { key, birth } = moved.life;
+            let epoch = moved.epoch;
+            (key, Owner { zone, epoch, birth })
+        });
+        let on_the_way: Vec<_> = on_the_way.collect();
         self.ask(
             move |store| {
                 let mut free = Vec::new();
-                for &(life, zone, epoch) in &on_the_way {
-                    let from = Owner { zone, epoch };
+                for &(key, lost) in &on_the_way {
                     let to = Owner {
                         zone: me,
-                        epoch: epoch + 1,
+                        epoch: lost.epoch + 1,
+                        ..lost
                     };
-                    if change(store, life.key, Some(from), to)?.is_ok() {
-                        free.push(life);
+                    if take_over(store, key, lost, to)? {
+                        free.push(Life {
+                            key,
+                            birth: lost.birth,
+                        });
                     }
                 }
                 Ok(free)
             },
             move |zone, world, free| zone.bury(world, journal, &|life| free.contains(&life)),
         );
+    }
+}
+
+/// Makes `to` the owner in place of `lost`, which the store may not have heard of. Returns `true` if it was made.
+fn take_over(
+    store: &mut dyn OwnerStore,
+    key: StableKey,
+    lost: Owner,
+    to: Owner,
+) -> Result<bool, Unreachable> {
+    let mut from = Some(lost);
+    loop {
+        let Err(found) = change(store, key, from, to)? else {
+            return Ok(true);
+        };
+        let is_earlier = found.is_none_or(|it| it.birth == lost.birth && it.epoch < lost.epoch);
+        if !is_earlier {
+            return Ok(false);
+        }
+        from = found;
     }
 }

@@ -1,5 +1,7 @@
 //! What a zone hears from others, and tells them.
 
+use std::collections::HashSet;
+
 use bevy_app::AppExit;
 use bevy_due::{
     message::{Delivery, Packet},
@@ -11,7 +13,7 @@ use thiserror::Error;
 use super::{ZoneState, now, open::Arrivals};
 use crate::{
     ids::{JournalId, Life, Recipient},
-    item::Item,
+    item::{Batch, Item},
     journal::Record,
     report::report,
     routes::Location,
@@ -38,6 +40,7 @@ impl ZoneState {
         } = core::mem::take(&mut *arrivals);
         if is_peer_up {
             self.post.streams.try_again();
+            self.post.routes.ask_again();
             self.ask_for_copies();
         }
         for journal in self.home.shard.reclaimed_after(self.lost.reclaims) {
@@ -217,8 +220,20 @@ impl ZoneState {
                 self.fence(world, life, epoch);
             }
             if !self.book.owned.contains_key(&life.key) {
-                self.post.routes.learn(location);
+                let before = self.post.routes.learn(location);
+                self.tell_of_later_owner(before, location);
             }
+        }
+    }
+
+    /// Tells a zone to which this one has sent an entity of a copy that there is a later owner.
+    fn tell_of_later_owner(&mut self, before: Option<Location>, location: Location) {
+        let before = before.filter(|it| it.life == location.life && it.zone != location.zone);
+        if let Some(before) = before
+            && !self.home.shard.restored().is_empty()
+        {
+            let located = Message::Located(vec![location]);
+            self.post.to_tell.push((Some(before.zone), located));
         }
     }
 
@@ -244,7 +259,7 @@ impl ZoneState {
             world.write_message(AppExit::error());
             return report(world, GivenUp);
         }
-        if self.lost.dead.contains(&journal) {
+        if !self.lost.dead.insert(journal) {
             return;
         }
         match self.moves.referee.is_some() {
@@ -260,9 +275,6 @@ impl ZoneState {
         journal: JournalId,
         is_free: &dyn Fn(Life) -> bool,
     ) {
-        if !self.lost.dead.insert(journal) {
-            return;
-        }
         let mut lost = self.post.streams.give_up(journal);
         self.storage.ended.append(&mut lost.ended);
         let zone = self.home.me.zone;
@@ -280,18 +292,21 @@ impl ZoneState {
         }
     }
 
-    /// Lets the next letters go to entities of lost zones, if nobody will tell what has become of those before.
+    /// Lets the next letters go to entities of lost zones, if nobody will tell what has become of those before. The same
+    /// for entities of which no zone is known: it may have been a lost one.
     fn end_lost_letters(&mut self, lost: &streams::GivenUp) {
-        let is_here = |from, to| {
-            lost.items.iter().any(|(_, item)| match item {
-                Item::Letters(batch) => (batch.from, batch.to) == (from, to),
-                _ => false,
-            })
-        };
+        let lost_items = lost.items.iter().map(|(_, item)| item);
+        let here = lost_items.chain(self.post.streams.items());
+        let here = here.chain(self.post.unrouted.items());
+        let here = here.filter_map(|item| match item {
+            Item::Letters(Batch { from, to, .. }) => Some((*from, *to)),
+            _ => None,
+        });
+        let here: HashSet<_> = here.collect();
         let routes = &self.post.routes;
         let is_lost = |from, to| {
             let location = routes.locate(Recipient::Key(to));
-            location.is_some_and(|it| lost.zones.contains(&it.zone)) && !is_here(from, to)
+            location.is_none_or(|it| lost.zones.contains(&it.zone)) && !here.contains(&(from, to))
         };
         for from in self.book.senders.clone() {
             self.book.change_outbox(from, |outbox, from| {
@@ -306,9 +321,9 @@ impl ZoneState {
     /// Sends what there is to tell. It leaves the world when the frame is durable.
     pub(super) fn tell(&mut self, world: &World) -> Result {
         let now = now(world);
-        let unknown = self.post.unrouted.recipients().into_iter();
-        let unknown: Vec<_> = unknown.filter(|&it| self.owned(it).is_none()).collect();
-        let unknown = self.post.routes.take_questions(unknown, now);
+        let mut unknown = self.post.unrouted.recipients();
+        unknown.retain(|&it| self.owned(it).is_none());
+        let unknown = self.post.routes.take_questions(&unknown, now);
         self.ask_all_zones(&unknown);
         let zone_now = self.storage.readings(world).real();
         let messages = self.post.streams.messages(now, zone_now).into_iter();

@@ -1,9 +1,9 @@
 //! Journals that are lost, or older than they should be.
 
 use bevy_due::worlds::StableKey;
-use bevy_due_ownership::{Shard, SimulatedDisk};
+use bevy_due_ownership::{DurableEntityCommandsExt, Shard, SimulatedDisk, Zone};
 
-use crate::cluster::{Cluster, Failures};
+use crate::cluster::{Cluster, Failures, zone};
 
 const HERO: StableKey = StableKey(7);
 const BANK: StableKey = StableKey(8);
@@ -112,7 +112,10 @@ fn journals_that_are_mixed_up_lose_nothing() {
 #[test]
 fn letters_come_back_when_a_journal_is_given_up() {
     // The first letter is on its way, was taken, or was taken and its receipt is on its way.
-    for steps in [2, 6, 7] {
+    for (steps, is_restarted) in [2, 6, 7]
+        .into_iter()
+        .flat_map(|it| [(it, false), (it, true)])
+    {
         let mut cluster = Cluster::new(2);
         cluster.spawn(0, HERO, ());
         cluster.spawn(1, BANK, ());
@@ -124,6 +127,11 @@ fn letters_come_back_when_a_journal_is_given_up() {
         let lost = cluster.shard(1).journal_id();
         cluster.lose_power(1, 0);
         cluster.update();
+        if is_restarted {
+            // It does not know any more where the bank was.
+            cluster.lose_power(0, 0);
+            cluster.start(0);
+        }
         cluster.shard(0).reclaim(lost);
         cluster.update();
         cluster.mail(HERO, BANK, 2);
@@ -134,7 +142,7 @@ fn letters_come_back_when_a_journal_is_given_up() {
             returned.iter().any(|(_, letter)| letter.payload() == [2])
         });
         cluster.update();
-        assert!(cluster.is_at_rest(), "after {steps} steps");
+        assert!(cluster.is_at_rest(), "after {steps} steps, {is_restarted}");
     }
 }
 
@@ -177,4 +185,49 @@ fn a_shard_can_be_restored_from_a_copy() {
         cluster.find(HERO) == Some(1) && cluster.ledger(HERO).letters == [1, 2]
     });
     cluster.run_until("rest", Cluster::is_at_rest);
+}
+
+#[test]
+fn a_copy_that_moves_on_before_it_hears_of_its_original_is_dropped() {
+    let mut cluster = Cluster::new(3);
+    for (nth, key) in [(0, HERO), (1, BANK), (2, StableKey(9))] {
+        cluster.spawn(nth, key, ());
+    }
+    cluster.update();
+    for to in [BANK, StableKey(9)] {
+        cluster.mail(HERO, to, 1);
+    }
+    cluster.run_until("the letters", |cluster| cluster.ledger(BANK).gold == 1);
+    cluster.run_until("rest", Cluster::is_at_rest);
+    let copy = cluster.nodes[0].disk.after_kill();
+    for to in [2, 0, 2] {
+        cluster.send_to(HERO, to);
+        cluster.run_until("the move", |cluster| {
+            cluster.find(HERO) == Some(to as usize)
+        });
+    }
+    cluster.run_until("rest", Cluster::is_at_rest);
+    cluster.lose_power(0, 0);
+    let lost = Shard::restore_simulated(copy.clone()).unwrap();
+    for nth in [1, 2] {
+        cluster.shard(nth).reclaim(lost);
+        cluster.update_one(nth);
+    }
+    cluster.nodes[0].disk = copy;
+    cluster.start(0);
+    // The zone of the original hangs.
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).commands().entity(hero).move_to(zone(1));
+    let has_hero = |cluster: &mut Cluster, nth| {
+        let found = cluster.world(nth).resource::<Zone>().entity(HERO);
+        found.is_some()
+    };
+    while !has_hero(&mut cluster, 1) {
+        cluster.update_one(0);
+        cluster.update_one(1);
+    }
+    for _ in 0..10 {
+        cluster.update();
+    }
+    assert_eq!(cluster.find(HERO), Some(2));
 }

@@ -6,7 +6,9 @@ use std::{
 };
 
 use bevy_due::worlds::StableKey;
-use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Shard, Unreachable, ZoneId};
+use bevy_due_ownership::{
+    ChangeError, JournalId, Owner, OwnerStore, Shard, SimulatedDisk, Unreachable, ZoneId,
+};
 use bevy_ecs::error::{BevyError, FallbackErrorHandler};
 
 use crate::{
@@ -34,7 +36,17 @@ impl MemoryStore {
         Self(Arc::new(Mutex::new(content)))
     }
 
-    fn set(&self, key: StableKey, owner: Owner) {
+    fn owner_of(&self, key: StableKey) -> Owner {
+        self.0.lock().unwrap().owners[&key]
+    }
+
+    /// Gives an entity to another zone.
+    fn give(&self, key: StableKey, zone: ZoneId, epoch: u64) {
+        let owner = Owner {
+            zone,
+            epoch,
+            ..self.owner_of(key)
+        };
         self.0.lock().unwrap().owners.insert(key, owner);
     }
 }
@@ -85,13 +97,11 @@ impl OwnerStore for MemoryStore {
 
 const HERO: StableKey = StableKey(7);
 
-fn someone_else(epoch: u64) -> Owner {
-    let zone = ZoneId {
-        journal: JournalId(5),
-        zone: StableKey(9999),
-    };
-    Owner { zone, epoch }
-}
+/// A zone of another process.
+const ELSEWHERE: ZoneId = ZoneId {
+    journal: JournalId(5),
+    zone: StableKey(9999),
+};
 
 /// Zones of which the first one owns the hero, as the store knows.
 fn with_hero(zones: u64, store: &MemoryStore) -> Cluster {
@@ -122,7 +132,7 @@ fn an_owner_that_has_lost_an_entity_drops_it_when_it_moves() {
     let store = MemoryStore::new(1);
     let mut cluster = with_hero(2, &store);
     // With the number 2, it would be a move that this zone has asked for.
-    store.set(HERO, someone_else(3));
+    store.give(HERO, ELSEWHERE, 3);
     cluster.send_to(HERO, 1);
     cluster.run_until("the loss", |cluster| cluster.find(HERO).is_none());
     for _ in 0..20 {
@@ -137,7 +147,7 @@ fn an_owner_that_has_lost_an_entity_drops_it_when_it_starts() {
     let store = MemoryStore::new(2);
     let mut cluster = with_hero(1, &store);
     cluster.stop(0);
-    store.set(HERO, someone_else(5));
+    store.give(HERO, ELSEWHERE, 5);
     cluster.start(0);
     cluster.run_until("the loss", |cluster| cluster.find(HERO).is_none());
     cluster.update();
@@ -198,9 +208,7 @@ fn a_move_fails_while_the_store_is_silent() {
         "{reason}"
     );
     store.0.lock().unwrap().is_down = false;
-    cluster.run_until("the late answer", |_| {
-        store.0.lock().unwrap().owners[&HERO].epoch == 3
-    });
+    cluster.run_until("the late answer", |_| store.owner_of(HERO).epoch == 3);
     assert_eq!(
         cluster.find(HERO),
         Some(0),
@@ -209,13 +217,29 @@ fn a_move_fails_while_the_store_is_silent() {
     move_hero(&mut cluster, 0, 1);
 }
 
+/// Lets the hero leave the first zone for the second one, which takes nothing.
+fn leave_for_nowhere(cluster: &mut Cluster) {
+    for nth in 0.. {
+        if nth % 100 == 0 {
+            // It must answer once.
+            cluster.update();
+            cluster.send_to(HERO, 1);
+        }
+        cluster.update_one(0);
+        if cluster.find(HERO).is_none() {
+            return;
+        }
+        std::thread::sleep(core::time::Duration::from_millis(1));
+    }
+}
+
 /// The store has agreed to a move, and the process has ended before the hero could leave.
 fn decided(store: &MemoryStore, cluster: &Cluster) {
     let zone = ZoneId {
         journal: cluster.shard(1).journal_id(),
         zone: cluster.nodes[1].key,
     };
-    store.set(HERO, Owner { zone, epoch: 2 });
+    store.give(HERO, zone, 2);
 }
 
 fn wait_for_answers(cluster: &mut Cluster) {
@@ -286,4 +310,102 @@ fn a_shard_that_is_restored_from_a_copy_keeps_what_the_store_gave_the_lost_one()
         std::thread::sleep(core::time::Duration::from_millis(1));
         cluster.find(HERO) == Some(1)
     });
+}
+
+#[test]
+fn a_key_can_be_used_again_while_the_store_names_an_earlier_entity() {
+    let store = MemoryStore::new(9);
+    let mut cluster = with_hero(2, &store);
+    move_hero(&mut cluster, 0, 1);
+    cluster.run_until("rest", Cluster::is_at_rest);
+    let first = cluster.entity(1, HERO);
+    cluster.world(1).despawn(first);
+    cluster.update();
+    let before = store.owner_of(HERO);
+    cluster.spawn(0, HERO, ());
+    cluster.run_until("the claim", |_| store.owner_of(HERO) != before);
+    wait_for_answers(&mut cluster);
+    assert_eq!(cluster.find(HERO), Some(0), "it goes nowhere by itself");
+    assert_ne!(store.owner_of(HERO).birth, before.birth);
+    cluster.stop(0);
+    cluster.start(0);
+    wait_for_answers(&mut cluster);
+    move_hero(&mut cluster, 0, 1);
+}
+
+#[test]
+fn an_entity_does_not_leave_for_a_journal_that_is_being_given_up() {
+    let store = MemoryStore::new(10);
+    let mut cluster = with_hero(2, &store);
+    move_hero(&mut cluster, 0, 1);
+    move_hero(&mut cluster, 1, 0);
+    cluster.run_until("rest", Cluster::is_at_rest);
+    let other = StableKey(8);
+    cluster.spawn(0, other, ());
+    wait_for_answers(&mut cluster);
+    // The zone takes nothing any more. One entity is on its way there, and one has asked the store.
+    let lost = cluster.shard(1).journal_id();
+    leave_for_nowhere(&mut cluster);
+    store.0.lock().unwrap().is_down = true;
+    cluster.send_to(other, 1);
+    cluster.update_one(0);
+    cluster.lose_power(1, 0);
+    cluster.shard(0).reclaim(lost);
+    for _ in 0..10 {
+        cluster.update();
+    }
+    assert_eq!(cluster.find(HERO), None, "the store decides");
+    assert_eq!(cluster.find(other), Some(0));
+    store.0.lock().unwrap().is_down = false;
+    wait_for_answers(&mut cluster);
+    assert_eq!(cluster.find(HERO), Some(0));
+    assert_eq!(cluster.find(other), Some(0));
+    for key in [HERO, other] {
+        assert_eq!(
+            store.owner_of(key).zone.journal,
+            cluster.shard(0).journal_id()
+        );
+    }
+    cluster.run_until("rest", Cluster::is_at_rest);
+}
+
+#[test]
+fn an_entity_that_the_store_does_not_know_can_be_reclaimed() {
+    let store = MemoryStore::new(11);
+    let mut cluster = with_hero(2, &store);
+    move_hero(&mut cluster, 0, 1);
+    move_hero(&mut cluster, 1, 0);
+    cluster.run_until("rest", Cluster::is_at_rest);
+    leave_for_nowhere(&mut cluster);
+    // The store was lost, too.
+    store.0.lock().unwrap().owners.clear();
+    let lost = cluster.shard(1).journal_id();
+    cluster.lose_power(1, 0);
+    cluster.shard(0).reclaim(lost);
+    wait_for_answers(&mut cluster);
+    assert_eq!(cluster.find(HERO), Some(0));
+    assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
+}
+
+#[test]
+fn an_entity_that_was_to_leave_for_another_journal_stays() {
+    let store = MemoryStore::new(12);
+    let mut cluster = with_hero(2, &store);
+    cluster.stop(0);
+    decided(&store, &cluster);
+    cluster.lose_power(1, 0);
+    cluster.nodes[1].disk = SimulatedDisk::new(99);
+    cluster.start(1);
+    store.0.lock().unwrap().is_down = true;
+    cluster.start(0);
+    cluster.spawn(1, StableKey(8), ());
+    cluster.update();
+    cluster.mail(StableKey(8), HERO, 1);
+    cluster.run_until("a letter from the new journal", |cluster| {
+        !cluster.ledger(HERO).letters.is_empty()
+    });
+    store.0.lock().unwrap().is_down = false;
+    wait_for_answers(&mut cluster);
+    assert_eq!(cluster.find(HERO), Some(0));
+    assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
 }

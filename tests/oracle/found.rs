@@ -810,3 +810,16 @@ fn a_new_timer_that_has_lost_its_clock_starts_on_the_next_one() {
         Reload(4, then(&[])),
     ]);
 }
+
+#[test]
+fn a_modifier_that_belongs_to_another_entity_does_not_move_along() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Spawn(0),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        SetTimer(0, 0, 4, Spec { delay: 0, since: Some(7), jitter: 0, interval: 0, span: 0, slack: 2, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[Modify(4, Some((1, Zero, None)))]])),
+        Export(1),
+    ]);
+}

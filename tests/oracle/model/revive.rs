@@ -47,7 +47,7 @@ impl Model {
     }
 
     /// Returns an entity and everything it owns, and then the pauses and the speed modifiers of all of
-    /// these, with what they own.
+    /// these that belong to nobody else, with what they own.
     pub(super) fn dependents(&self, root: Id) -> Vec<Id> {
         let mut found = Vec::new();
         self.collect(root, &mut found);
@@ -60,7 +60,9 @@ impl Model {
                 ..
             } = &self.entities[id];
             for &effect in paused_by.iter().chain(modifiers) {
-                self.collect(effect, &mut found);
+                if self.entities[effect].owner.is_none() {
+                    self.collect(effect, &mut found);
+                }
             }
         }
         found

@@ -192,7 +192,7 @@ struct Copies<C>(Vec<(Entity, C)>);
 
 impl<C: Component + Clone> Copies<C> {
     fn of(world: &World, id: ComponentId) -> Self {
-        let holders = holders_of(world, id).into_iter();
+        let holders = holders_of(world, id);
         let copies = holders.filter_map(|entity| Some((entity, world.get::<C>(entity)?.clone())));
         Self(copies.collect())
     }
@@ -240,7 +240,7 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
 }
 
 /// Returns the entities with a component.
-pub(super) fn holders_of(world: &World, id: ComponentId) -> Vec<Entity> {
+pub(super) fn holders_of(world: &World, id: ComponentId) -> impl Iterator<Item = Entity> {
     let archetypes = world.archetypes();
     let found = archetypes.component_index().get(&id);
     let mut ids: Vec<_> = found.into_iter().flat_map(|found| found.keys()).collect();
@@ -249,5 +249,4 @@ pub(super) fn holders_of(world: &World, id: ComponentId) -> Vec<Entity> {
     holders
         .flat_map(|archetype| archetype.entities())
         .map(|entity| entity.id())
-        .collect()
 }

@@ -43,7 +43,7 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
     let now = world.read_change_tick();
     for &SavedComponent { id, .. } in kinds.components.iter() {
         // Systems write to it unseen.
-        changed.extend(holders_of(world, id).into_iter().filter(|&entity| {
+        changed.extend(holders_of(world, id).filter(|&entity| {
             let ticks = world.entity(entity).get_change_ticks_by_id(id);
             ticks.is_some_and(|ticks| ticks.is_changed(snapshot.tick, now))
         }));
@@ -80,7 +80,7 @@ fn add_followers(
     if clocks.is_empty() && choosers.is_empty() {
         return;
     }
-    let on_changed = holders::<OnClock>(world).into_iter().filter(|&entity| {
+    let on_changed = holders::<OnClock>(world).filter(|&entity| {
         let on = world.get::<OnClock>(entity);
         on.is_some_and(|on| clocks.contains(on.0))
     });
@@ -99,7 +99,7 @@ fn add_followers(
     }
     let pending = world.resource::<TimerQueues>().unsettled();
     let pending = pending.map(|(entity, _)| entity);
-    for entity in holders::<Cooldown>(world).into_iter().chain(pending) {
+    for entity in holders::<Cooldown>(world).chain(pending) {
         if let Ok(follower) = world.get_entity(entity) {
             let owner = owner_of(follower);
             let clock = clock_of(world, follower, owner, None);
@@ -111,7 +111,7 @@ fn add_followers(
 }
 
 /// Returns the entities with a component.
-pub(super) fn holders<C: Component>(world: &World) -> Vec<Entity> {
-    let id = world.component_id::<C>();
-    id.map(|id| holders_of(world, id)).unwrap_or_default()
+pub(super) fn holders<C: Component>(world: &World) -> impl Iterator<Item = Entity> {
+    let id = world.component_id::<C>().into_iter();
+    id.flat_map(|id| holders_of(world, id))
 }

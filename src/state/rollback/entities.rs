@@ -16,7 +16,7 @@ use super::{
     states::{States, first_of, has_any, is_ours},
 };
 use crate::{
-    clock::{Clock, ClockId},
+    clock::{Clock, ClockId, OnClock},
     message::MovedRequest,
     timer::{OpenRequest, Timer, TimerQueues},
 };
@@ -94,12 +94,20 @@ pub(super) fn rename_clocks(world: &mut World, respawned: &Names, names: &Names)
         }
         _ => None,
     };
-    for entity in holders::<Timer>(world) {
+    for entity in holders::<Timer>(world).collect::<Vec<_>>() {
         if let Some(timer) = world.get(entity).and_then(renamed) {
             world.entity_mut(entity).insert(timer);
         }
     }
-    for entity in holders::<OpenRequest>(world) {
+    for entity in holders::<OnClock>(world).collect::<Vec<_>>() {
+        if let Some(&OnClock(ClockId::Own(clock))) = world.get(entity)
+            && names.latest(clock) != clock
+        {
+            let clock = ClockId::Own(names.latest(clock));
+            world.entity_mut(entity).insert(OnClock(clock));
+        }
+    }
+    for entity in holders::<OpenRequest>(world).collect::<Vec<_>>() {
         let until = world
             .get(entity)
             .and_then(|OpenRequest(until)| renamed(until));

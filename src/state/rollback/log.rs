@@ -7,16 +7,15 @@ use bevy_ecs::{component::ComponentId, prelude::*, world::DeferredWorld};
 use bevy_platform::sync::{Arc, Weak};
 
 use super::{
-    changed::holders,
     names::Names,
     states::{States, first_of, is_ours},
+    unseen::Unseen,
 };
 use crate::{
-    clock::OnClock,
     journal::Journal,
     message::Directory,
     state::part::{PartKind, PartKinds},
-    timer::{Cooldown, Kind, QueuedTimer, TimerJournal, TimerName, TimerQueues},
+    timer::{Kind, QueuedTimer, TimerJournal, TimerName, TimerQueues},
 };
 
 /// The changes since the oldest snapshot that exists. A world without snapshots has no log.
@@ -34,6 +33,7 @@ pub(super) struct Log {
     periods: Vec<Period>,
     /// The journal of the entities. That of the timers is with them.
     states: States,
+    unseen: Unseen,
     pub(super) kinds: PartKinds,
 }
 
@@ -131,6 +131,7 @@ impl Log {
         Self {
             periods: Vec::new(),
             states: States::default(),
+            unseen: Unseen::of(world),
             kinds: PartKinds::of(world),
         }
     }
@@ -151,6 +152,7 @@ impl Log {
             return;
         };
         let mut parts = log.kinds.read(changed, |_, id| was_there(id));
+        log.unseen.put_into(entity, &mut parts);
         for part in &mut parts {
             if let Some(joined) = part.kind().and_then(&joined) {
                 part.leave_out(joined);
@@ -161,16 +163,21 @@ impl Log {
         }
     }
 
-    /// Notes the entities whose components may change unseen: systems write to them, or the next run does.
-    pub(super) fn note_unseen(world: &mut World) {
-        let mut entities = holders::<OnClock>(world);
-        entities.extend(holders::<Cooldown>(world));
-        entities.extend(
-            world
-                .resource::<TimerQueues>()
-                .unsettled()
-                .map(|(entity, _)| entity),
-        );
+    /// Notes the entities with new timers: the next run writes to them unseen.
+    pub(super) fn note_new_timers(world: &mut World) {
+        let unsettled = world.resource::<TimerQueues>().unsettled();
+        let entities: Vec<Entity> = unsettled.map(|(entity, _)| entity).collect();
+        Self::note_all(world, entities);
+    }
+
+    /// Notes the entities that systems have written to unseen, as they were before.
+    fn note_written(world: &mut World) {
+        let written = world.resource::<Self>().unseen.written(world);
+        Self::note_all(world, written.iter().copied());
+        world.resource_scope(|world, mut log: Mut<Self>| log.unseen.look(world, &written));
+    }
+
+    fn note_all(world: &mut World, entities: impl IntoIterator<Item = Entity>) {
         for entity in entities {
             Self::note(&mut world.into(), entity, |_| true, |_| None);
         }
@@ -277,6 +284,7 @@ impl Log {
 
 /// Moves the journals of the present into the latest period.
 pub(super) fn end_journals(world: &mut World) {
+    Log::note_written(world);
     let mut queues = world.resource_mut::<TimerQueues>();
     let timers = queues.journal.as_mut().map(Journal::take);
     let rebound = world.get_resource_mut::<Directory>();

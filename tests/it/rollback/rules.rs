@@ -5,8 +5,8 @@ use std::{collections::VecDeque, panic::catch_unwind};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, Clock, ClockId, ClocksMut, Cooldown, DespawnAfter, Owned, OwnedBy, PausedBy,
-    Timer, TimerAction, TimerCancelled,
+    ArmedTimers, Clock, ClockId, ClocksMut, Cooldown, DespawnAfter, OnClock, Owned, OwnedBy,
+    PausedBy, Timer, TimerAction, TimerCancelled,
     clock::SpeedModifier,
     conditions::run_clock_if,
     message::{MessageCommandsExt, MessageEntityCommandsExt, NoAnswer, Packet, ReplyTo},
@@ -350,6 +350,20 @@ fn keys_and_clocks_of_entities_that_are_spawned_again_are_found() {
         .world_mut()
         .with_timers(|timers| timers.keyed(owner, key.clone()));
     assert_eq!(timer.unwrap().remaining, Duration::from_millis(400));
+}
+
+#[test]
+fn an_entity_on_a_clock_that_is_spawned_again_follows_it() {
+    let mut app = app();
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    let unit = app.world_mut().spawn(OnClock::new(clock)).id();
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(clock);
+    app.update();
+    let entities = restore(&mut app, &snapshot);
+    let on = app.world().get::<OnClock>(unit);
+    assert_eq!(on, Some(&OnClock::new(entities[&clock])));
 }
 
 #[test]

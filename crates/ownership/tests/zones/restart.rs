@@ -116,7 +116,9 @@ fn a_frame_in_which_nothing_happens_costs_the_same_for_any_number_of_entities() 
     let allocated = [100, 5_000].map(|entities| {
         let mut cluster = Cluster::new(1);
         for key in 1..=entities {
-            cluster.spawn(0, StableKey(key), Timer::every(600.0));
+            let clock = OnClock(ClockId::Real);
+            let bundle = (Timer::every(600.0), Cooldown::new(5.0), clock);
+            cluster.spawn(0, StableKey(key), bundle);
         }
         for _ in 0..5 {
             cluster.update();

@@ -823,3 +823,17 @@ fn a_modifier_that_belongs_to_another_entity_does_not_move_along() {
         Export(1),
     ]);
 }
+
+#[test]
+fn a_modifier_that_pauses_another_entity_does_not_move_along() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[Spawn(3)]])),
+        Clock(1, Real, Zero),
+        Arm(5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Pauses(5, Some(0)),
+        Modify(5, Some((3, Double, None))),
+        Move(3, 0, 1, then(&[])),
+    ]);
+}

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{entity::EntityHashSet, prelude::*};
+use bevy_ecs::{entity::EntityHashSet, prelude::*, relationship::Relationship};
 
 use super::{
     TimerSnapshot, check, check_world,
@@ -10,8 +10,9 @@ use super::{
     states::differing,
 };
 use crate::{
-    clock::{ChangedClocks, Clock, OnClock, SpeedModifiers, clock_of},
+    clock::{ChangedClocks, Clock, OnClock, SpeedModifier, SpeedModifiers, clock_of},
     owner::owner_of,
+    pause::Pauses,
     state::{
         component::{SavedComponent, holders_of},
         part::PartKind,
@@ -48,6 +49,14 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
             ticks.is_some_and(|ticks| ticks.is_changed(snapshot.tick, now))
         }));
     }
+    // A pause or a modifier is in the data of its target or in that of its owner, which may have changed.
+    let targets = changed.iter().flat_map(|&entity| {
+        let paused = world.get::<Pauses>(entity).map(Relationship::get);
+        let modified = world.get::<SpeedModifier>(entity).map(Relationship::get);
+        [paused, modified]
+    });
+    let targets: Vec<Entity> = targets.flatten().collect();
+    changed.extend(targets);
     changed.extend(clocks.entities());
     queues.add_running_on(&clocks, &mut changed);
     add_followers(world, &clocks, &changes, &mut changed);

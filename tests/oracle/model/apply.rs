@@ -299,11 +299,16 @@ impl Model {
         }
         let changed = [before, modifies].into_iter().flatten();
         for (clock, ..) in changed {
-            let factor = self.factor(clock);
             match self.clocks.find(Named::Own(clock)) {
-                Some(nth) => self.clocks.all[nth].factor = factor,
+                Some(_) => self.update_factor(clock),
                 None => self.modified.push(clock),
             }
+        }
+    }
+
+    pub(super) fn update_factor(&mut self, clock: Id) {
+        if let Some(nth) = self.clocks.find(Named::Own(clock)) {
+            self.clocks.all[nth].factor = self.factor(clock);
         }
     }
 }

@@ -59,6 +59,9 @@ impl Model {
                 modifiers,
                 ..
             } = &self.entities[id];
+            // A modifier that pauses another entity goes with that one.
+            let modifiers = modifiers.iter();
+            let modifiers = modifiers.filter(|&&it| self.entities[it].pauses.is_none());
             for &effect in paused_by.iter().chain(modifiers) {
                 if self.entities[effect].owner.is_none() {
                     self.collect(effect, &mut found);
@@ -82,6 +85,9 @@ impl Model {
         let clocks = self.load_clocks(then, name);
         for &id in saved {
             self.load_entity(&then.entities[id], name(id), name);
+        }
+        for &id in saved {
+            self.update_factor(name(id));
         }
         self.load_timers(then, saved, &clocks, name);
         for (at, ended) in then.ended.iter().enumerate() {
@@ -124,6 +130,10 @@ impl Model {
             is_held: false,
             ..saved.clone()
         };
+        // Effects that stay belong to somebody else.
+        let is_loaded = |&it: &Id| name(it) != it && name(it) != NOWHERE;
+        entity.paused_by.retain(is_loaded);
+        entity.modifiers.retain(is_loaded);
         entity.rename(&name);
         if let Some(owner) = entity.owner {
             let owned = &mut self.entities[owner].owned;

@@ -5,6 +5,7 @@ use core::time::Duration;
 use bevy_app::prelude::*;
 use bevy_due::{
     Clock, ClockId, Clocks, Cooldown, DueWorldExt, OnClock, Owned, OwnedBy, PausedBy, Timer,
+    clock::{SpeedModifier, SpeedModifiers},
     message::{MessageCommandsExt, Packet},
     timer::Pauses,
     worlds::StableKey,
@@ -89,6 +90,34 @@ fn durable_entities_that_stun_each_other_come_back() {
     assert!(
         cluster.world(0).get::<PausedBy>(orc).is_none(),
         "its owner is gone"
+    );
+}
+
+/// It is part of one of the records of the two.
+#[test]
+fn an_effect_that_concerns_two_durable_entities_comes_back_once() {
+    let mut cluster = Cluster::new(1);
+    let [mage, orc] =
+        [HERO, ORC].map(|key| cluster.spawn(0, key, (Clock::new(), Timer::after(60.0))));
+    let world = cluster.world(0);
+    let stun = world.spawn(Pauses(orc)).id();
+    world.spawn((Pauses(mage), SpeedModifier::new(orc, 2.0)));
+    cluster.update();
+    cluster.update();
+    cluster.world(0).entity_mut(stun).insert(OwnedBy(mage));
+    cluster.update();
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    assert_eq!(cluster.world(0).resource::<Zone>().unloadable().count(), 0);
+    for key in [HERO, ORC] {
+        let entity = cluster.entity(0, key);
+        let paused_by = cluster.world(0).get::<PausedBy>(entity).unwrap();
+        assert_eq!(paused_by.iter().count(), 1);
+    }
+    let orc = cluster.entity(0, ORC);
+    assert_eq!(
+        cluster.world(0).get::<SpeedModifiers>(orc).unwrap().len(),
+        1
     );
 }
 

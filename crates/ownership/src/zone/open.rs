@@ -154,11 +154,7 @@ fn decode_readings(recovered: &Recovered) -> Result<Readings> {
 
 impl ZoneState {
     fn restore_streams(&mut self, world: &World, recovered: &Recovered) -> Result {
-        // A zone can have had a journal that is dead by now. The one that it has now counts.
-        let is_dead = |peer: &ZoneId| self.lost.dead.contains(&peer.journal);
-        let mut streams: Vec<_> = recovered.streams.iter().collect();
-        streams.sort_by_key(|(peer, _)| !is_dead(peer));
-        for (&peer, &(acked, taken)) in streams {
+        for (&peer, &(acked, taken)) in &recovered.streams {
             self.post.streams.restore(peer, acked, taken);
         }
         for (&(to, number), body) in &recovered.items {

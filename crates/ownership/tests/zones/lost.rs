@@ -1,6 +1,6 @@
 //! Journals that are lost, or older than they should be.
 
-use bevy_due::worlds::StableKey;
+use bevy_due::{message::MessageWorldExt, worlds::StableKey};
 use bevy_due_ownership::{DurableEntityCommandsExt, Shard, SimulatedDisk, Zone};
 
 use crate::cluster::{Cluster, Failures, zone};
@@ -230,4 +230,70 @@ fn a_copy_that_moves_on_before_it_hears_of_its_original_is_dropped() {
         cluster.update();
     }
     assert_eq!(cluster.find(HERO), Some(2));
+}
+
+#[test]
+fn a_journal_can_be_given_up_while_the_inbox_of_a_zone_is_full() {
+    let mut cluster = Cluster::acquainted(HERO, BANK);
+    cluster.send_to(HERO, 1);
+    while cluster.find(HERO).is_some() {
+        cluster.update_one(0);
+    }
+    let lost = cluster.shard(1).journal_id();
+    cluster.lose_power(1, 0);
+    let sender = cluster.world(0).message_sender();
+    while sender.run(|_| {}).is_ok() {}
+    cluster.shard(0).reclaim(lost);
+    cluster.run_until("the hero", |cluster| cluster.find(HERO) == Some(0));
+}
+
+#[test]
+fn the_last_letters_of_an_entity_go_on_from_a_copy() {
+    let mut cluster = Cluster::acquainted(HERO, BANK);
+    cluster.stop(1);
+    for gold in 2..5 {
+        cluster.mail(HERO, BANK, gold);
+        cluster.update();
+    }
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).despawn(hero);
+    cluster.update();
+    cluster.lose_power(0, 0);
+    let lost = Shard::restore_simulated(cluster.nodes[0].disk.clone()).unwrap();
+    cluster.start(1);
+    cluster.shard(1).reclaim(lost);
+    cluster.update();
+    cluster.start(0);
+    cluster.run_until("rest", Cluster::is_at_rest);
+    // The first of the three was on its way when the copy was made.
+    assert_eq!(cluster.ledger(BANK).letters, [1, 3, 4]);
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    assert!(cluster.is_at_rest(), "nothing is left of the hero");
+}
+
+#[test]
+fn a_zone_can_lose_its_journal_more_than_once() {
+    let mut cluster = Cluster::acquainted(HERO, BANK);
+    for seed in 90..93 {
+        let lost = cluster.shard(1).journal_id();
+        cluster.lose_power(1, 0);
+        cluster.shard(0).reclaim(lost);
+        cluster.update();
+        cluster.nodes[1].disk = SimulatedDisk::new(seed);
+        cluster.start(1);
+        for to in [1, 0] {
+            cluster.send_to(HERO, to);
+            cluster.run_until("the move", |cluster| {
+                cluster.find(HERO) == Some(to as usize)
+            });
+        }
+        cluster.run_until("rest", Cluster::is_at_rest);
+        cluster.lose_power(0, 0);
+        cluster.start(0);
+        cluster.spawn(1, BANK, ());
+        cluster.update();
+        cluster.mail(HERO, BANK, 1);
+        cluster.run_until("the letter", |cluster| cluster.ledger(BANK).gold == 1);
+    }
 }

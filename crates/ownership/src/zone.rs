@@ -25,8 +25,8 @@ use crate::{
     events::{MailReturned, MoveFailed},
     ids::{JournalId, Life, Recipient, ZoneId},
     item::{Batch, Item},
-    last_letters::LastLetters,
     outbox::Outbox,
+    outboxes::Outboxes,
     report::report,
     routes::{Location, Routes},
     shard::Shard,
@@ -116,7 +116,7 @@ struct Post {
     streams: Streams,
     unrouted: Unrouted,
     routes: Routes,
-    last_letters: LastLetters,
+    outboxes: Outboxes,
     /// What to tell other zones at the end of the frame: one, or all.
     to_tell: Vec<(Option<StableKey>, Message)>,
     /// What failed at the end of the last frame. Entities hear of it in the next one, which stores what they do then.
@@ -196,12 +196,11 @@ impl ZoneState {
 
     /// Returns `true` if an item for a recipient can be delivered here.
     fn is_reachable(&self, to: Recipient) -> bool {
-        match to {
-            Recipient::Life(life) if self.post.last_letters.contains(life) => true,
-            to => {
-                let owned = self.owned(to);
-                owned.is_some_and(|owned| !matches!(owned.state, State::Unloadable(_)))
-            }
+        match (self.owned(to), to) {
+            (Some(owned), _) => !matches!(owned.state, State::Unloadable(_)),
+            // It has despawned, and its last letters are on their way.
+            (None, Recipient::Life(life)) => self.post.outboxes.contains(life),
+            (None, Recipient::Key(_)) => false,
         }
     }
 
@@ -223,11 +222,11 @@ impl ZoneState {
         match item {
             Item::Letters(batch) => self.deliver_letters(world, batch),
             Item::Delivered { from, to } => {
-                self.letters_arrived(from, to);
+                self.post.outboxes.arrived(from, to);
                 None
             }
             Item::Returned(Batch { from, to, letters }) => {
-                self.letters_arrived(from, to);
+                self.post.outboxes.arrived(from, to);
                 let owned = self.owned(Recipient::Life(from));
                 if let Some(entity) = owned.and_then(Owned::entity) {
                     for letter in letters {
@@ -280,20 +279,11 @@ impl ZoneState {
         (world.get::<StableKey>(entity) == Some(&key)).then_some(entity)
     }
 
-    fn letters_arrived(&mut self, from: Life, to: StableKey) {
-        match self.owned(Recipient::Life(from)).is_some() {
-            true => {
-                self.book
-                    .change_outbox(from.key, |outbox, _| outbox.arrived(to));
-            }
-            false => self.post.last_letters.arrived(from, to),
-        }
-    }
-
     /// Makes an entity of this world one that the zone owns.
     fn own(&mut self, world: &mut World, life: Life, entity: Entity, epoch: u64, outbox: Outbox) {
-        let owned = Owned::new(life, epoch, State::Here(entity), outbox);
-        self.book.insert(owned);
+        self.book
+            .insert(Owned::new(life, epoch, State::Here(entity)));
+        self.post.outboxes.insert(life, outbox);
         self.post.routes.forget(life);
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
             zone.entities.insert(life.key, entity);

@@ -157,8 +157,8 @@ impl ZoneState {
         world.resource_mut::<Zone>().unloadable.insert(key);
         let readings = self.storage.readings(world);
         let state = State::Unloadable(Box::new((body, readings)));
-        let owned = Owned::new(life, epoch, state, outbox);
-        self.book.insert(owned);
+        self.book.insert(Owned::new(life, epoch, state));
+        self.post.outboxes.insert(life, outbox);
     }
 
     /// Takes back an entity from a zone whose journal is lost.
@@ -189,6 +189,7 @@ impl ZoneState {
             }
         }
         let known = owned.epoch;
+        self.post.outboxes.remove(life);
         self.end_life(life, known);
         report(world, Fenced { key, known, epoch });
     }

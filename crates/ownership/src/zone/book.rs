@@ -8,7 +8,7 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use crate::{ids::Life, outbox::Outbox, stored::Body, zone_clock::Readings};
+use crate::{ids::Life, stored::Body, zone_clock::Readings};
 
 /// The durable entities of a zone.
 #[derive(Default)]
@@ -21,8 +21,6 @@ pub(super) struct Book {
     pub(super) dirty: BTreeSet<StableKey>,
     /// Entities with mail, which are to be stored again when it is delivered.
     pub(super) with_mail: BTreeSet<StableKey>,
-    /// Entities whose letters are on their way.
-    pub(super) senders: BTreeSet<StableKey>,
 }
 
 /// An entity that belongs to this zone.
@@ -30,7 +28,6 @@ pub(super) struct Owned {
     pub(super) life: Life,
     pub(super) epoch: u64,
     pub(super) state: State,
-    outbox: Outbox,
     /// Whether the journal has it.
     pub(super) is_stored: bool,
 }
@@ -42,12 +39,11 @@ pub(super) enum State {
 }
 
 impl Owned {
-    pub(super) fn new(life: Life, epoch: u64, state: State, outbox: Outbox) -> Self {
+    pub(super) fn new(life: Life, epoch: u64, state: State) -> Self {
         Self {
             life,
             epoch,
             state,
-            outbox,
             is_stored: false,
         }
     }
@@ -57,10 +53,6 @@ impl Owned {
             State::Here(entity) => Some(entity),
             State::Unloadable(_) => None,
         }
-    }
-
-    pub(super) fn outbox(&self) -> &Outbox {
-        &self.outbox
     }
 }
 
@@ -72,7 +64,6 @@ impl Book {
         }
         self.owned.insert(key, owned);
         self.dirty.insert(key);
-        self.change_outbox(key, |_, _| ());
     }
 
     pub(super) fn remove(&mut self, key: StableKey) -> Option<Owned> {
@@ -83,29 +74,12 @@ impl Book {
         {
             self.keys.remove(&entity);
         }
-        self.senders.remove(&key);
         Some(owned)
     }
 
     /// Returns the entity with a key, if it is in the world.
     pub(super) fn entity(&self, key: StableKey) -> Option<Entity> {
         self.owned.get(&key)?.entity()
-    }
-
-    /// Changes the outbox of an entity, which is to be stored then.
-    pub(super) fn change_outbox<T>(
-        &mut self,
-        key: StableKey,
-        change: impl FnOnce(&mut Outbox, Life) -> T,
-    ) -> Option<T> {
-        let owned = self.owned.get_mut(&key)?;
-        let changed = change(&mut owned.outbox, owned.life);
-        match owned.outbox.is_empty() {
-            true => self.senders.remove(&key),
-            false => self.senders.insert(key),
-        };
-        self.dirty.insert(key);
-        Some(changed)
     }
 
     /// Notes that a journal has an entity: its own, or that of the zone from which it comes. If the entity can't

@@ -14,7 +14,7 @@ use super::{Failure, ZoneState, notify, now};
 use crate::{
     components,
     events::MoveFailed,
-    ids::ZoneId,
+    ids::{Life, ZoneId},
     item::{Item, MovedOut, encode},
     owners::{Owner, Referee},
     stored::{Body, Stored},
@@ -205,16 +205,15 @@ impl ZoneState {
     }
 
     /// Returns the stored form of an entity that leaves.
-    fn stored(&self, world: &World, key: StableKey, moved: MovedEntity) -> Result<Vec<u8>> {
+    fn stored(&self, world: &World, life: Life, moved: MovedEntity) -> Result<Vec<u8>> {
         let components = components::save(world, &self.home.declared, moved.entities())?;
-        let outbox = self.book.owned.get(&key).map(|it| it.outbox().clone());
         let stored = encode(&Stored {
             body: Some(Body {
                 names: self.home.names,
                 moved,
                 components,
             }),
-            outbox: outbox.unwrap_or_default(),
+            outbox: self.post.outboxes.copy(life),
             readings: self.storage.readings(world),
         })?;
         match stored.len() {
@@ -236,7 +235,7 @@ impl ZoneState {
         };
         let (life, epoch) = (owned.life, owned.epoch);
         let moved = world.export_entity(entity)?;
-        let stored = match self.stored(world, key, moved) {
+        let stored = match self.stored(world, life, moved) {
             Ok(stored) => stored,
             Err(error) => {
                 world.commit_entity(entity, &HeldMail::default())?;
@@ -251,6 +250,7 @@ impl ZoneState {
             }
         };
         self.disown(world, key);
+        self.post.outboxes.remove(life);
         self.end_life(life, epoch);
         let moved = MovedOut {
             life,

@@ -130,11 +130,8 @@ impl ZoneState {
             return;
         }
         if let Some(owned) = self.disown(world, key) {
-            let life = owned.life;
-            self.end_life(life, owned.epoch);
-            if !owned.outbox().is_empty() {
-                self.post.last_letters.add(life, owned.outbox().clone());
-            }
+            self.end_life(owned.life, owned.epoch);
+            self.post.outboxes.keep(owned.life);
         }
     }
 
@@ -145,7 +142,9 @@ impl ZoneState {
             to,
             packet,
         } = letter;
-        if self.book.keys.get(&sender) != Some(&from) {
+        let is_sender = self.book.keys.get(&sender) == Some(&from);
+        let owned = self.book.owned.get(&from).filter(|_| is_sender);
+        let Some(from) = owned.map(|owned| owned.life) else {
             // What the sender does is not stored either.
             self.post.failures.push(Failure::Mail(MailReturned {
                 entity: sender,
@@ -153,13 +152,10 @@ impl ZoneState {
                 letter: packet,
             }));
             return;
-        }
-        let refused = self.book.change_outbox(from, |outbox, from| {
-            let packet = outbox.add(to, packet).err()?;
+        };
+        if let Err(packet) = self.post.outboxes.add(from, to, packet) {
             let letters = vec![packet];
-            Some(Item::Returned(Batch { from, to, letters }))
-        });
-        if let Some(returned) = refused.flatten() {
+            let returned = Item::Returned(Batch { from, to, letters });
             self.post.unrouted.add(returned, now);
         }
     }

@@ -18,8 +18,8 @@ use bevy_ecs::prelude::*;
 use thiserror::Error;
 
 use super::{
-    Book, Home, LastLetters, Lost, Moves, Owned, Post, State, Zone, ZoneState, arrive::bring_in,
-    now, store::Storage,
+    Book, Home, Lost, Moves, Owned, Post, State, Zone, ZoneState, arrive::bring_in, now,
+    store::Storage,
 };
 use crate::{
     changes::Outgoing,
@@ -28,6 +28,7 @@ use crate::{
     item::{Item, decode},
     journal::Recovered,
     outbox::Outbox,
+    outboxes::Outboxes,
     report::report,
     routes::Routes,
     shard::Shard,
@@ -89,7 +90,7 @@ pub(crate) fn open(
             streams: Streams::new(me),
             unrouted: Unrouted::default(),
             routes: Routes::default(),
-            last_letters: LastLetters::default(),
+            outboxes: Outboxes::default(),
             to_tell: Vec::new(),
             failures: Vec::new(),
         },
@@ -186,7 +187,7 @@ impl ZoneState {
                     let group = groups.entry(body.names).or_default();
                     group.push((life, epoch, outbox, body, readings));
                 }
-                None => self.post.last_letters.restore(life, outbox),
+                None => self.post.outboxes.insert(life, outbox),
             }
         }
         for group in groups.into_values() {
@@ -213,8 +214,8 @@ impl ZoneState {
                     report(world, Unloadable { key, error });
                     world.resource_mut::<Zone>().unloadable.insert(key);
                     let state = State::Unloadable(Box::new((body, readings)));
-                    let owned = Owned::new(life, epoch, state, outbox);
-                    self.book.insert(owned);
+                    self.book.insert(Owned::new(life, epoch, state));
+                    self.post.outboxes.insert(life, outbox);
                     self.book.dirty.remove(&key);
                 }
             }

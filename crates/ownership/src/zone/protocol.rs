@@ -186,7 +186,7 @@ impl ZoneState {
                 return Some(Location { life, zone, epoch });
             }
             match recipient {
-                Recipient::Life(life) if self.post.last_letters.contains(life) => {
+                Recipient::Life(life) if self.post.outboxes.contains(life) => {
                     // It has no later owner.
                     let epoch = u64::MAX;
                     Some(Location { life, zone, epoch })
@@ -308,14 +308,7 @@ impl ZoneState {
             let location = routes.locate(Recipient::Key(to));
             location.is_none_or(|it| lost.zones.contains(&it.zone)) && !here.contains(&(from, to))
         };
-        for from in self.book.senders.clone() {
-            self.book.change_outbox(from, |outbox, from| {
-                let over = outbox.on_the_way().filter(|&to| is_lost(from, to));
-                let over: Vec<_> = over.collect();
-                over.into_iter().for_each(|to| outbox.arrived(to));
-            });
-        }
-        self.post.last_letters.all_arrived(is_lost);
+        self.post.outboxes.end(is_lost, ..);
     }
 
     /// Sends what there is to tell. It leaves the world when the frame is durable.

@@ -19,6 +19,7 @@ use crate::{
     committer::{Frame, Stall, Submitter},
     components,
     error::JournalError,
+    ids::{Life, Recipient},
     item::{Item, encode},
     journal::Record,
     report::report,
@@ -166,14 +167,7 @@ impl ZoneState {
     }
 
     fn send_letters(&mut self, world: &mut World) {
-        let mut ready = self.post.last_letters.take_ready();
-        let senders = self.book.dirty.intersection(&self.book.senders);
-        for from in senders.copied().collect::<Vec<_>>() {
-            let batches = self
-                .book
-                .change_outbox(from, |outbox, from| outbox.take_ready(from));
-            ready.extend(batches.into_iter().flatten());
-        }
+        let ready = self.post.outboxes.take_ready();
         for batch in ready {
             self.route(world, Item::Letters(batch));
         }
@@ -186,7 +180,12 @@ impl ZoneState {
         let mut records = core::mem::take(&mut self.storage.ended);
         records.extend(self.post.streams.records()?);
         records.extend(self.post.unrouted.records(zone)?);
-        records.extend(self.post.last_letters.records(zone)?);
+        for life in self.post.outboxes.take_changed() {
+            match self.owned(Recipient::Life(life)) {
+                Some(_) => _ = self.book.dirty.insert(life.key),
+                None => records.push(self.last_letters(life)?),
+            }
+        }
         let readings = self.storage.readings(world);
         records.extend(self.entity_records(world, readings)?);
         if !records.is_empty() || self.storage.stored.is_old(&readings) {
@@ -195,6 +194,27 @@ impl ZoneState {
             records.push(Record::World { zone, body });
         }
         Ok(records)
+    }
+
+    /// Returns the record of an entity that has despawned. It ends with its last letter.
+    fn last_letters(&self, life: Life) -> Result<Record> {
+        let zone = self.home.me.zone;
+        let outbox = self.post.outboxes.copy(life);
+        if outbox.is_empty() {
+            let epoch = u64::MAX;
+            return Ok(Record::Gone { zone, life, epoch });
+        }
+        let stored = Stored {
+            body: None,
+            outbox,
+            readings: Readings::default(),
+        };
+        Ok(Record::Entity {
+            zone,
+            life,
+            epoch: 0,
+            body: encode(&stored)?,
+        })
     }
 
     fn entity_records(&mut self, world: &mut World, readings: Readings) -> Result<Vec<Record>> {
@@ -248,7 +268,7 @@ impl ZoneState {
         owned.is_stored = true;
         let stored = Stored {
             body: Some(body),
-            outbox: owned.outbox().clone(),
+            outbox: self.post.outboxes.copy(owned.life),
             readings,
         };
         Ok(Some(Record::Entity {
@@ -295,7 +315,7 @@ impl ZoneState {
     }
 
     fn on_the_way(&self) -> usize {
-        self.leaves_or_waits() + self.book.senders.len() + self.post.last_letters.len()
+        self.leaves_or_waits() + self.post.outboxes.len()
     }
 
     /// Returns the number of things that the zone has to look after.

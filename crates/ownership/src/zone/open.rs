@@ -118,6 +118,7 @@ pub(crate) fn open(
     zone.ask_for_copies();
     zone.check_owners();
     zone.give_up_dead(world);
+    world.resource_mut::<Zone>().on_the_way = zone.on_the_way();
     world.insert_resource(zone);
     Ok(())
 }

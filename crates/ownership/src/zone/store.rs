@@ -314,7 +314,7 @@ impl ZoneState {
         submitted.map_err(BevyError::error)
     }
 
-    fn on_the_way(&self) -> usize {
+    pub(super) fn on_the_way(&self) -> usize {
         self.leaves_or_waits() + self.post.outboxes.len()
     }
 

@@ -1,15 +1,15 @@
 //! Journals that are lost, or older than they should be.
 
 use bevy_due::{message::MessageWorldExt, worlds::StableKey};
-use bevy_due_ownership::{DurableEntityCommandsExt, Shard, SimulatedDisk, Zone};
+use bevy_due_ownership::{DurableEntityCommandsExt, JournalId, Shard, SimulatedDisk, Zone};
 
 use crate::cluster::{Cluster, Failures, zone};
 
 const HERO: StableKey = StableKey(7);
 const BANK: StableKey = StableKey(8);
 
-#[test]
-fn an_entity_on_its_way_to_a_lost_journal_can_be_reclaimed() {
+/// Loses the second of two zones while the hero is on the way there. Returns its journal.
+fn lost_on_the_way() -> (Cluster, JournalId) {
     let mut cluster = Cluster::acquainted(HERO, BANK);
     cluster.send_to(HERO, 1);
     while cluster.find(HERO).is_some() {
@@ -17,6 +17,12 @@ fn an_entity_on_its_way_to_a_lost_journal_can_be_reclaimed() {
     }
     let lost = cluster.shard(1).journal_id();
     cluster.lose_power(1, 0);
+    (cluster, lost)
+}
+
+#[test]
+fn an_entity_on_its_way_to_a_lost_journal_can_be_reclaimed() {
+    let (mut cluster, lost) = lost_on_the_way();
     cluster.shard(0).reclaim(lost);
     cluster.run_until("the hero", |cluster| cluster.find(HERO) == Some(0));
     let failures = &cluster.world(0).resource::<Failures>().moves;
@@ -234,13 +240,7 @@ fn a_copy_that_moves_on_before_it_hears_of_its_original_is_dropped() {
 
 #[test]
 fn a_journal_can_be_given_up_while_the_inbox_of_a_zone_is_full() {
-    let mut cluster = Cluster::acquainted(HERO, BANK);
-    cluster.send_to(HERO, 1);
-    while cluster.find(HERO).is_some() {
-        cluster.update_one(0);
-    }
-    let lost = cluster.shard(1).journal_id();
-    cluster.lose_power(1, 0);
+    let (mut cluster, lost) = lost_on_the_way();
     let sender = cluster.world(0).message_sender();
     while sender.run(|_| {}).is_ok() {}
     cluster.shard(0).reclaim(lost);

@@ -3,12 +3,13 @@
 use core::time::Duration;
 use std::sync::Mutex;
 
+use bevy_app::prelude::*;
 use bevy_due::{
     TimerFired,
     message::{MessageComponent, Packet},
     worlds::StableKey,
 };
-use bevy_due_ownership::{DurableEntityCommandsExt, MailReturned};
+use bevy_due_ownership::{DurableEntityCommandsExt, MailReturned, Zone};
 use bevy_ecs::{
     error::{BevyError, FallbackErrorHandler},
     message::Messages,
@@ -83,6 +84,26 @@ fn letters_wait_for_a_zone_that_is_down() {
         cluster.is_at_rest() && cluster.ledger(BANK).letters.len() == 9
     });
     assert!(cluster.ledger(BANK).letters.into_iter().eq(1..=9));
+}
+
+#[test]
+fn a_zone_knows_at_its_start_what_is_on_the_way() {
+    #[derive(Resource)]
+    struct AtStart(usize);
+
+    let mut cluster = two();
+    cluster.stop(1);
+    cluster.mail(HERO, BANK, 1);
+    cluster.update();
+    cluster.lose_power(0, 0);
+    cluster.game = |app| {
+        let count = |zone: Res<Zone>, mut commands: Commands| {
+            commands.insert_resource(AtStart(zone.on_the_way()));
+        };
+        app.add_systems(Startup, count);
+    };
+    cluster.start(0);
+    assert!(cluster.world(0).resource::<AtStart>().0 > 0);
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn changes(server: &str) -> Result<f64> {
         let next = Owner {
             zone,
             epoch,
-            birth: 1,
+            birth: Some(1),
         };
         owners.change(StableKey(1), last.replace(next), next)?;
         Ok(start.elapsed())

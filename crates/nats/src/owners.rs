@@ -13,7 +13,8 @@ fn encode(owner: Owner) -> Vec<u8> {
     let Owner { zone, epoch, birth } = owner;
     let mut bytes = vec![VERSION];
     bytes.extend(epoch.to_le_bytes());
-    bytes.extend(birth.to_le_bytes());
+    bytes.push(u8::from(birth.is_some()));
+    bytes.extend(birth.unwrap_or_default().to_le_bytes());
     bytes.extend(zone.zone.0.to_le_bytes());
     bytes.extend(zone.journal.0.to_le_bytes());
     bytes
@@ -25,6 +26,7 @@ fn decode(key: StableKey, bytes: &[u8]) -> Result<Owner, Unreachable> {
             return None;
         };
         let (epoch, rest) = rest.split_first_chunk()?;
+        let (&is_alive, rest) = rest.split_first()?;
         let (birth, rest) = rest.split_first_chunk()?;
         let (zone, rest) = rest.split_first_chunk()?;
         let journal = rest.try_into().ok()?;
@@ -34,7 +36,7 @@ fn decode(key: StableKey, bytes: &[u8]) -> Result<Owner, Unreachable> {
                 zone: StableKey(u64::from_le_bytes(*zone)),
             },
             epoch: u64::from_le_bytes(*epoch),
-            birth: u64::from_le_bytes(*birth),
+            birth: (is_alive != 0).then_some(u64::from_le_bytes(*birth)),
         })
     };
     split().ok_or_else(|| {

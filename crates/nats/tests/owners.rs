@@ -34,7 +34,7 @@ fn owner(zone: u64, epoch: u64) -> Owner {
     Owner {
         zone,
         epoch,
-        birth: 5,
+        birth: Some(5),
     }
 }
 

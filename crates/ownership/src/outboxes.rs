@@ -25,11 +25,9 @@ impl Outboxes {
         }
     }
 
-    /// Keeps the outbox of an entity that despawns.
-    pub(crate) fn keep(&mut self, life: Life) {
-        if self.contains(life) {
-            self.changed.insert(life);
-        }
+    /// Lets the journal have the outbox as it is now. What it has of an entity that has despawned depends on more.
+    pub(crate) fn touch(&mut self, life: Life) {
+        self.changed.insert(life);
     }
 
     /// Removes the outbox of an entity that leaves.

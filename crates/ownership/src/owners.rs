@@ -22,6 +22,9 @@ use crate::{ids::ZoneId, report::report};
 /// The calls may wait. They run on a thread of their own, and are repeated while the store is
 /// [unreachable](ChangeError::Unreachable), of which the error handler of the world hears once for each call.
 /// Entities that are to move act on in their old zone meanwhile. After two seconds their move fails.
+///
+/// A key belongs to one entity until the store hears that it has despawned. Another entity that gets the key before is
+/// reported after two seconds, and can't move.
 pub trait OwnerStore: Send + 'static {
     /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. The change must be durable
     /// when this returns. If it was made before, this succeeds again.
@@ -47,8 +50,9 @@ pub struct Owner {
     pub zone: ZoneId,
     /// The number of the owner: one more with each owner.
     pub epoch: u64,
-    /// A random number that the entity got at its birth. Another one has had its key before.
-    pub birth: u64,
+    /// A random number that the entity got at its birth, or `None` if it has despawned. Then another entity can have
+    /// its key.
+    pub birth: Option<u64>,
 }
 
 /// A store can't be reached, for this reason.
@@ -62,6 +66,7 @@ pub enum ChangeError {
     /// The entity belongs to somebody else.
     #[error("the entity {}", match .0 {
         None => "has no owner".to_owned(),
+        Some(Owner { birth: None, .. }) => "has despawned".to_owned(),
         Some(Owner { zone, epoch, .. }) => format!("belongs to zone {} as its owner number {epoch}", zone.zone.0),
     })]
     Lost(Option<Owner>),

@@ -43,6 +43,17 @@ pub(super) struct Moves {
     pub(super) asked: BTreeSet<StableKey>,
     /// Who decides on owners, if the journals do not.
     pub(super) referee: Option<Referee>,
+    /// The entities that have despawned, with their epochs, and that the store of owners still has.
+    pub(super) released: BTreeMap<Life, u64>,
+    /// The entities whose keys belong to other ones.
+    pub(super) conflicts: BTreeMap<Life, Conflict>,
+}
+
+/// The store of owners has another entity with the same key.
+pub(super) struct Conflict {
+    /// When to claim the key again.
+    pub(super) again: Duration,
+    pub(super) attempts: u32,
 }
 
 /// An entity that is to leave.
@@ -70,6 +81,8 @@ impl Moves {
             departures: BTreeMap::new(),
             asked: BTreeSet::new(),
             referee,
+            released: BTreeMap::new(),
+            conflicts: BTreeMap::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{Failure, State, ZoneState, now};
 use crate::{
-    changes::{Letter, Noted},
+    changes::{Letter, Noted, Outgoing},
     events::MailReturned,
     item::{Batch, Item},
     outbox::Outbox,
@@ -130,8 +130,13 @@ impl ZoneState {
             return;
         }
         if let Some(owned) = self.disown(world, key) {
-            self.end_life(owned.life, owned.epoch);
-            self.post.outboxes.keep(owned.life);
+            let (life, epoch) = (owned.life, owned.epoch);
+            self.end_life(life, epoch);
+            self.post.outboxes.touch(life);
+            if let Some(release) = self.release(life, epoch) {
+                self.moves.released.insert(life, epoch);
+                world.resource::<Outgoing>().push(release, 0);
+            }
         }
     }
 

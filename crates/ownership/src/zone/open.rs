@@ -188,13 +188,21 @@ impl ZoneState {
                     let group = groups.entry(body.names).or_default();
                     group.push((life, epoch, outbox, body, readings));
                 }
-                None => self.post.outboxes.insert(life, outbox),
+                None => self.bring_last_letters_back((life, epoch), outbox),
             }
         }
         for group in groups.into_values() {
             self.bring_group_back(world, group);
         }
         Ok(())
+    }
+
+    fn bring_last_letters_back(&mut self, (life, epoch): (Life, u64), outbox: Outbox) {
+        self.post.outboxes.insert(life, outbox);
+        self.post.outboxes.touch(life);
+        if self.moves.referee.is_some() && epoch > 0 {
+            self.moves.released.insert(life, epoch);
+        }
     }
 
     fn bring_group_back(

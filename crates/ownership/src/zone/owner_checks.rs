@@ -1,13 +1,26 @@
 //! What a store of owners is asked.
 
+use core::time::Duration;
+
 use bevy_due::worlds::StableKey;
 use bevy_ecs::world::World;
+use thiserror::Error;
 
-use super::{ZoneState, leave::Step, with_zone};
-use crate::{
-    ids::{JournalId, Life, ZoneId},
-    owners::{Owner, OwnerStore, Unreachable, change},
+use super::{
+    ZoneState,
+    leave::{Conflict, Step},
+    now, with_zone,
 };
+use crate::{
+    committer::Effect,
+    ids::{JournalId, Life, Recipient, ZoneId},
+    owners::{Owner, OwnerStore, Unreachable, change},
+    report::report,
+};
+
+/// How long an entity waits before it claims its key again, and after how many attempts it is reported.
+const CLAIM_AGAIN: Duration = Duration::from_millis(250);
+const REPORT_AFTER: u32 = 8;
 
 impl ZoneState {
     /// Asks the store of owners, if there is one, until it answers this zone.
@@ -26,7 +39,7 @@ impl ZoneState {
     /// Returns this zone as the owner of an entity.
     fn owner(&self, life: Life, epoch: u64) -> Owner {
         let zone = self.home.me;
-        let birth = life.birth;
+        let birth = Some(life.birth);
         Owner { zone, epoch, birth }
     }
 
@@ -35,15 +48,15 @@ impl ZoneState {
         let to = self.owner(life, epoch);
         self.ask(
             move |store| change(store, life.key, from, to),
-            move |zone, world, changed| {
-                if let Err(other) = changed {
-                    zone.follow(world, (life, epoch), other);
-                }
+            move |zone, world, changed| match changed {
+                Ok(()) => _ = zone.moves.conflicts.remove(&life),
+                Err(other) => zone.follow(world, (life, epoch), other),
             },
         );
     }
 
-    /// Asks for all entities of the journal whether they still belong to this zone.
+    /// Asks for all entities of the journal whether they still belong to this zone, and releases the keys of those that
+    /// have despawned.
     pub(super) fn check_owners(&self) {
         if self.moves.referee.is_none() {
             return;
@@ -60,35 +73,107 @@ impl ZoneState {
                 },
             );
         }
+        for (&life, &epoch) in &self.moves.released {
+            self.release(life, epoch)
+                .into_iter()
+                .for_each(|tell| tell());
+        }
     }
 
     /// Follows the store, which has another owner of an entity than this zone.
     fn follow(&mut self, world: &mut World, (life, epoch): (Life, u64), found: Option<Owner>) {
         let key = life.key;
         let owned = self.book.owned.get(&key);
-        let Some(owned) = owned.filter(|it| (it.life, it.epoch) == (life, epoch)) else {
+        if owned.is_none_or(|it| (it.life, it.epoch) != (life, epoch)) {
             return;
-        };
-        // The store has not heard yet that the entity is new, has come back, or has stayed.
-        let is_behind = found.is_none_or(|it| it.birth == life.birth && it.epoch < epoch);
-        let Some(owner) = found.filter(|_| !is_behind) else {
-            self.claim(life, epoch, found);
+        }
+        let Some(owner) = found else {
+            // The store has not heard yet that the entity is new.
+            self.claim(life, epoch, None);
             return self.ask_again(key);
         };
-        let is_same = owner.birth == life.birth;
-        let is_mine = owner.zone == self.home.me || self.was_here(owner.zone);
-        // Only this zone could ask for that. It ended before it could let the entity leave, or before it knew the
-        // answer. What this build can't load stays.
-        let is_next = is_same && owner.epoch == epoch + 1;
-        match (is_same, owned.entity()) {
-            (true, _) if is_mine => self.claim_from(life, owner),
-            (true, Some(entity)) if is_next => return self.moves.decide(entity, owner),
-            (true, None) if is_next => self.claim_from(life, owner),
-            // Another entity has had the key before. A copy can be older than that one.
-            (false, _) if self.home.shard.restored().is_empty() => self.claim_from(life, owner),
-            _ => return self.fence(world, life, owner.epoch),
+        let is_here = owner.zone == self.home.me || self.was_here(owner.zone);
+        let is_restored = !self.home.shard.restored().is_empty();
+        match owner.birth {
+            // Nor that it has come back, or has stayed.
+            Some(birth) if birth == life.birth && owner.epoch < epoch => {
+                self.claim(life, epoch, found);
+            }
+            Some(birth) if birth == life.birth && !is_here => {
+                return self.give_way(world, (life, epoch), owner);
+            }
+            // A copy can be older than another entity with the same key.
+            Some(birth) if birth != life.birth && !is_here && is_restored => {
+                return self.fence(world, life, owner.epoch);
+            }
+            Some(birth) if birth != life.birth && !is_here => self.note_conflict(world, life),
+            // The entity of this zone that has had the key is gone.
+            _ => self.claim_from(life, owner),
         }
         self.ask_again(key);
+    }
+
+    /// Lets an entity go to the zone that has it by now.
+    fn give_way(&mut self, world: &mut World, (life, epoch): (Life, u64), owner: Owner) {
+        if owner.epoch != epoch + 1 {
+            return self.fence(world, life, owner.epoch);
+        }
+        // Only this zone could ask for that. It ended before it could let the entity leave, or before it knew the
+        // answer. What this build can't load stays.
+        match self.book.entity(life.key) {
+            Some(entity) => self.moves.decide(entity, owner),
+            None => self.claim_from(life, owner),
+        }
+    }
+
+    /// Notes that another entity has the key. It may have despawned already, and its zone has yet to tell the store.
+    fn note_conflict(&mut self, world: &World, life: Life) {
+        let conflicts = &mut self.moves.conflicts;
+        let attempts = conflicts.get(&life).map_or(0, |it| it.attempts) + 1;
+        if attempts == REPORT_AFTER {
+            report(world, KeyInUse(life.key));
+        }
+        let again = now(world) + CLAIM_AGAIN;
+        conflicts.insert(life, Conflict { again, attempts });
+    }
+
+    /// Claims the entities again whose keys belonged to other ones.
+    pub(super) fn claim_again(&mut self, world: &World) {
+        let now = now(world);
+        let mut conflicts = core::mem::take(&mut self.moves.conflicts);
+        conflicts.retain(|&life, conflict| {
+            let owned = self.owned(Recipient::Life(life));
+            if let Some(owned) = owned
+                && now >= conflict.again
+            {
+                conflict.again = now + CLAIM_AGAIN;
+                self.claim(life, owned.epoch, None);
+            }
+            owned.is_some()
+        });
+        self.moves.conflicts = conflicts;
+    }
+
+    /// Returns what tells the store that an entity has despawned, once that is durable.
+    pub(super) fn release(&self, life: Life, epoch: u64) -> Option<Effect> {
+        let referee = self.moves.referee.clone()?;
+        let zone = self.home.sender.clone();
+        let mine = self.owner(life, epoch);
+        let free = Owner {
+            epoch: epoch + 1,
+            birth: None,
+            ..mine
+        };
+        // If there is another owner, somebody has the key already.
+        let question =
+            move |store: &mut dyn OwnerStore| change(store, life.key, Some(mine), free).map(drop);
+        let answer = move |world: &mut World, ()| {
+            with_zone(world, |zone, _| {
+                zone.moves.released.remove(&life);
+                zone.post.outboxes.touch(life);
+            });
+        };
+        Some(Box::new(move || referee.ask(zone, question, answer)))
     }
 
     /// Asks whether an entity may leave. It acts on until the answer is there.
@@ -157,25 +242,22 @@ impl ZoneState {
         let me = self.home.me;
         let on_the_way = self.post.streams.entities_to(journal);
         let on_the_way = on_the_way.map(|(zone, moved)| {
-            let Life { key, birth } = moved.life;
-            let epoch = moved.epoch;
-            (key, Owner { zone, epoch, birth })
+            let Life { birth, .. } = moved.life;
+            let (epoch, birth) = (moved.epoch, Some(birth));
+            (moved.life, Owner { zone, epoch, birth })
         });
         let on_the_way: Vec<_> = on_the_way.collect();
         self.ask(
             move |store| {
                 let mut free = Vec::new();
-                for &(key, lost) in &on_the_way {
+                for &(life, lost) in &on_the_way {
                     let to = Owner {
                         zone: me,
                         epoch: lost.epoch + 1,
                         ..lost
                     };
-                    if take_over(store, key, lost, to)? {
-                        free.push(Life {
-                            key,
-                            birth: lost.birth,
-                        });
+                    if take_over(store, life.key, lost, to)? {
+                        free.push(life);
                     }
                 }
                 Ok(free)
@@ -204,3 +286,11 @@ fn take_over(
         from = found;
     }
 }
+
+/// Two entities have the same key.
+#[derive(Debug, Error)]
+#[error(
+    "the store of owners has another entity with the stable key {}: despawn one of the two. Until then, the one here \
+     can't move to another zone", .0.0
+)]
+struct KeyInUse(StableKey);

@@ -59,6 +59,7 @@ impl ZoneState {
             }
         }
         self.tell_failures(world);
+        self.claim_again(world);
         self.route_waiting(world);
         Ok(())
     }

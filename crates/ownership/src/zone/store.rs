@@ -183,7 +183,7 @@ impl ZoneState {
         for life in self.post.outboxes.take_changed() {
             match self.owned(Recipient::Life(life)) {
                 Some(_) => _ = self.book.dirty.insert(life.key),
-                None => records.push(self.last_letters(life)?),
+                None => records.push(self.last_record(life)?),
             }
         }
         let readings = self.storage.readings(world);
@@ -196,11 +196,13 @@ impl ZoneState {
         Ok(records)
     }
 
-    /// Returns the record of an entity that has despawned. It ends with its last letter.
-    fn last_letters(&self, life: Life) -> Result<Record> {
+    /// Returns the record of an entity that has despawned. It ends when all its letters are delivered, and the store of
+    /// owners has heard of its end.
+    fn last_record(&self, life: Life) -> Result<Record> {
         let zone = self.home.me.zone;
         let outbox = self.post.outboxes.copy(life);
-        if outbox.is_empty() {
+        let released = self.moves.released.get(&life).copied();
+        if outbox.is_empty() && released.is_none() {
             let epoch = u64::MAX;
             return Ok(Record::Gone { zone, life, epoch });
         }
@@ -212,7 +214,7 @@ impl ZoneState {
         Ok(Record::Entity {
             zone,
             life,
-            epoch: 0,
+            epoch: released.unwrap_or(0),
             body: encode(&stored)?,
         })
     }
@@ -321,7 +323,7 @@ impl ZoneState {
     /// Returns the number of things that the zone has to look after.
     fn leaves_or_waits(&self) -> usize {
         let items = self.post.streams.len() + self.post.unrouted.len();
-        items + self.moves.departures.len() + self.post.failures.len()
+        items + self.moves.departures.len() + self.moves.conflicts.len() + self.post.failures.len()
     }
 
     /// Lets a world that sleeps look after its zone in time: when something is on its way, or when its clocks are to be

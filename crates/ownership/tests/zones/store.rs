@@ -323,9 +323,9 @@ fn a_key_can_be_used_again_while_the_store_names_an_earlier_entity() {
     cluster.update();
     let before = store.owner_of(HERO);
     cluster.spawn(0, HERO, ());
-    cluster.run_until("the claim", |_| store.owner_of(HERO) != before);
     wait_for_answers(&mut cluster);
     assert_eq!(cluster.find(HERO), Some(0), "it goes nowhere by itself");
+    assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
     assert_ne!(store.owner_of(HERO).birth, before.birth);
     cluster.stop(0);
     cluster.start(0);
@@ -408,4 +408,71 @@ fn an_entity_that_was_to_leave_for_another_journal_stays() {
     wait_for_answers(&mut cluster);
     assert_eq!(cluster.find(HERO), Some(0));
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
+}
+
+#[test]
+fn of_two_entities_with_one_key_the_first_keeps_it_until_it_despawns() {
+    static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let store = MemoryStore::new(13);
+    let mut cluster = with_hero(2, &store);
+    let note = |error: BevyError, _| ERRORS.lock().unwrap().push(error.to_string());
+    cluster.world(1).insert_resource(FallbackErrorHandler(note));
+    let first = store.owner_of(HERO);
+    cluster.spawn(1, HERO, ());
+    wait_for_answers(&mut cluster);
+    for _ in 0..300 {
+        cluster.update();
+    }
+    assert_eq!(store.owner_of(HERO), first);
+    for nth in [0, 1] {
+        cluster.entity(nth, HERO);
+    }
+    let errors = ERRORS.lock().unwrap().clone();
+    let text =
+        "the store of owners has another entity with the stable key 7: despawn one of the two";
+    assert!(
+        errors.iter().any(|error| error.contains(text)),
+        "{errors:?}"
+    );
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).despawn(hero);
+    wait_for_answers(&mut cluster);
+    assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[1].key);
+    move_hero(&mut cluster, 1, 0);
+}
+
+#[test]
+fn a_key_is_free_although_the_zone_crashed_before_the_store_heard_so() {
+    let store = MemoryStore::new(14);
+    let mut cluster = with_hero(2, &store);
+    wait_for_answers(&mut cluster);
+    store.0.lock().unwrap().is_down = true;
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).despawn(hero);
+    cluster.update();
+    cluster.lose_power(0, 0);
+    store.0.lock().unwrap().is_down = false;
+    assert!(store.owner_of(HERO).birth.is_some());
+    cluster.start(0);
+    wait_for_answers(&mut cluster);
+    assert_eq!(store.owner_of(HERO).birth, None);
+    cluster.stop(0);
+    let shard = Shard::open_simulated(cluster.nodes[0].disk.after_kill()).unwrap();
+    assert_eq!(shard.unopened().0, [], "nothing is left of the hero");
+}
+
+#[test]
+fn a_key_is_not_free_before_the_end_of_its_entity_is_durable() {
+    let store = MemoryStore::new(15);
+    let mut cluster = with_hero(2, &store);
+    wait_for_answers(&mut cluster);
+    cluster.nodes[0].disk.crash_after(0);
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).despawn(hero);
+    cluster.update_worlds();
+    std::thread::sleep(core::time::Duration::from_millis(200));
+    cluster.lose_power(0, 0);
+    assert!(store.owner_of(HERO).birth.is_some());
+    cluster.start(0);
+    assert_eq!(cluster.find(HERO), Some(0));
 }

@@ -41,7 +41,7 @@ went to the other world come between those before and after."
 //! | moves | stays |
 //! |---|---|
 //! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves, with your registered components | your other components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
-//! | pauses of the entity and modifiers of its clock that belong to nobody else | those that belong to another entity, and modifiers that pause another one. They despawn with the entity here |
+//! | pauses of the entity and modifiers of its clock that belong to nobody else | effects that belong to another entity, and modifiers that pause another entity. They despawn with the entity here |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
 //! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
 //! | open requests | requests from others that the entity has received but not answered |

@@ -15,7 +15,8 @@
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
 //! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
-//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey), unless you have registered them. What a system writes to a `Cooldown` or an [`OnClock`](crate::OnClock) with [`bypass_change_detection`](bevy_ecs::change_detection::DetectChangesMut::bypass_change_detection) |
+//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey), unless you have registered them |
+//! | [`OnClock`](crate::OnClock) | what a system writes to a `Cooldown` or an `OnClock` with [`bypass_change_detection`](bevy_ecs::change_detection::DetectChangesMut::bypass_change_detection) |
 //! | the order in which an owner got its entities | a place in that order that [`insert_related`](bevy_ecs::world::EntityWorldMut::insert_related) has changed |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again, unless a registered component requires them. It comes last in the order of its kind |

@@ -22,6 +22,8 @@ pub(crate) enum Item {
     Delivered { from: Life, to: StableKey },
     /// Nobody knows the recipient of these letters.
     Returned(Batch),
+    /// The outbox of the sender had no room for this letter.
+    Refused(Batch),
 }
 
 /// Letters from one entity to another, in order.
@@ -83,9 +85,9 @@ impl Item {
         match self {
             Self::Entity(_) => None,
             Self::Letters(batch) => Some(Recipient::Key(batch.to)),
-            Self::Delivered { from, .. } | Self::Returned(Batch { from, .. }) => {
-                Some(Recipient::Life(*from))
-            }
+            Self::Delivered { from, .. }
+            | Self::Returned(Batch { from, .. })
+            | Self::Refused(Batch { from, .. }) => Some(Recipient::Life(*from)),
         }
     }
 }

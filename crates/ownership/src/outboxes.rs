@@ -1,6 +1,5 @@
 //! The outboxes of a zone.
 
-use core::ops::RangeBounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_due::{message::Packet, worlds::StableKey};
@@ -12,7 +11,7 @@ use crate::{ids::Life, item::Batch, outbox::Outbox};
 #[derive(Debug, Default)]
 pub(crate) struct Outboxes {
     outboxes: BTreeMap<Life, Outbox>,
-    /// What the journal does not have yet.
+    /// What the journal does not have yet. Only here can letters be ready.
     changed: BTreeSet<Life>,
 }
 
@@ -59,19 +58,15 @@ impl Outboxes {
 
     /// Notes that letters have arrived.
     pub(crate) fn arrived(&mut self, from: Life, to: StableKey) {
-        self.end(
-            |life, recipient| (life, recipient) == (from, to),
-            from..=from,
-        );
+        if let Some(outbox) = self.outboxes.get_mut(&from) {
+            outbox.arrived(to);
+            self.changed.insert(from);
+        }
     }
 
-    /// Notes that all these letters have arrived, or are lost.
-    pub(crate) fn end(
-        &mut self,
-        is_over: impl Fn(Life, StableKey) -> bool,
-        senders: impl RangeBounds<Life>,
-    ) {
-        for (&life, outbox) in self.outboxes.range_mut(senders) {
+    /// Notes that these letters have arrived, or are lost.
+    pub(crate) fn end(&mut self, is_over: impl Fn(Life, StableKey) -> bool) {
+        for (&life, outbox) in &mut self.outboxes {
             let over = outbox.on_the_way().filter(|&to| is_over(life, to));
             let over: Vec<_> = over.collect();
             for &to in &over {

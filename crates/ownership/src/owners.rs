@@ -50,8 +50,8 @@ pub struct Owner {
     pub zone: ZoneId,
     /// The number of the owner: one more with each owner.
     pub epoch: u64,
-    /// A random number that the entity got at its birth, or `None` if it has despawned. Then another entity can have
-    /// its key.
+    /// Tells entities apart that have used the same key, one after another. `None` if the entity has despawned, and its
+    /// key is free.
     pub birth: Option<u64>,
 }
 

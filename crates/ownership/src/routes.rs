@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{Life, Recipient};
 
-/// How long a zone waits for an answer before it asks again. Then it waits twice as long each time, up to the longest.
+/// How long a zone waits for an answer before it asks again. Then it waits twice as long each time.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
+/// The longest time that it waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// The number of entities that a zone remembers.
 const MAX_ROUTES: usize = 1 << 16;
@@ -43,7 +44,7 @@ pub(crate) struct Routes {
     asked: HashMap<Recipient, Asked>,
 }
 
-/// When a zone has asked for an entity last, and when it asks again.
+/// When a zone has asked for an entity last, and how long it waits until it asks again.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     at: Duration,
@@ -57,7 +58,7 @@ impl Routes {
         known.filter(|known| to.is(known.life))
     }
 
-    /// Notes where an entity is, unless a later owner is known. Returns what was believed before.
+    /// Notes where an entity is, unless a later owner is known. Returns what was believed before, if that has changed.
     pub(crate) fn learn(&mut self, location: Location) -> Option<Location> {
         let life = location.life;
         self.asked.remove(&Recipient::Key(life.key));
@@ -96,7 +97,7 @@ impl Routes {
         self.known.retain(|_, location| location.zone != zone);
     }
 
-    /// Returns for which of these recipients to ask now. They are all that are looked for.
+    /// Returns for which of these recipients to ask now. Forgets the waits of all other recipients.
     pub(crate) fn take_questions(
         &mut self,
         recipients: &BTreeSet<Recipient>,

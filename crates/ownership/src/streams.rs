@@ -280,7 +280,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Notes which journal a zone has, unless it had another one before.
+    /// Notes which journal a zone has. Fails if it had another one before.
     pub(crate) fn meet(&mut self, zone: ZoneId) -> Result<(), StreamError> {
         self.known(zone).map(drop)
     }
@@ -511,7 +511,7 @@ fn bytes<'a>(items: impl IntoIterator<Item = &'a Item>) -> usize {
 fn size(item: &Item) -> usize {
     let content = match item {
         Item::Entity(moved) => moved.stored.len(),
-        Item::Letters(batch) | Item::Returned(batch) => {
+        Item::Letters(batch) | Item::Returned(batch) | Item::Refused(batch) => {
             let letters = batch.letters.iter();
             letters.map(|letter| letter.payload().len() + 8).sum()
         }

@@ -225,17 +225,26 @@ impl ZoneState {
                 self.post.outboxes.arrived(from, to);
                 None
             }
-            Item::Returned(Batch { from, to, letters }) => {
-                self.post.outboxes.arrived(from, to);
-                let owned = self.owned(Recipient::Life(from));
-                if let Some(entity) = owned.and_then(Owned::entity) {
-                    for letter in letters {
-                        notify(world, MailReturned { entity, to, letter });
-                    }
-                }
+            Item::Returned(batch) => {
+                self.post.outboxes.arrived(batch.from, batch.to);
+                self.hand_back(world, batch);
+                None
+            }
+            Item::Refused(batch) => {
+                self.hand_back(world, batch);
                 None
             }
             Item::Entity(_) => None,
+        }
+    }
+
+    fn hand_back(&self, world: &mut World, batch: Batch) {
+        let Batch { from, to, letters } = batch;
+        let owned = self.owned(Recipient::Life(from));
+        if let Some(entity) = owned.and_then(Owned::entity) {
+            for letter in letters {
+                notify(world, MailReturned { entity, to, letter });
+            }
         }
     }
 

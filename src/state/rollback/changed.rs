@@ -49,7 +49,7 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
             ticks.is_some_and(|ticks| ticks.is_changed(snapshot.tick, now))
         }));
     }
-    // A pause or a modifier is in the data of its target or in that of its owner, which may have changed.
+    // An effect is saved with its owner or its target, and may have switched between the two.
     let targets = changed.iter().flat_map(|&entity| {
         let paused = world.get::<Pauses>(entity).map(Relationship::get);
         let modified = world.get::<SpeedModifier>(entity).map(Relationship::get);

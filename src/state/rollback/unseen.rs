@@ -11,7 +11,8 @@ use crate::{clock::OnClock, state::part::Part, timer::Cooldown};
 
 /// The components that systems write to unseen, as they were at the last look.
 ///
-/// Only what was written since is copied. To copy each entity for each snapshot would cost more than all else.
+/// A write is unseen if no observer is told of it. Only what was written since the last look is copied: copying each
+/// entity for each snapshot would cost more than everything else.
 pub(super) struct Unseen {
     looked_at: Tick,
     clocks: EntityHashMap<OnClock>,
@@ -78,6 +79,7 @@ fn look<C: Component + Copy>(
             values.insert(entity, value);
         }
     }
+    // Each holder has a value. So if there are more values, some have lost the component.
     if values.len() > holders::<C>(world).count() {
         values.retain(|&entity, _| world.get::<C>(entity).is_some());
     }

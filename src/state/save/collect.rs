@@ -132,7 +132,8 @@ fn all_or_error(
 }
 
 /// Returns an entity and everything that depends on it: what it owns, and those pauses and speed modifiers of all of
-/// these that belong to nobody else, with what they own. Each entity depends on one at most, so that it is saved once.
+/// these that belong to nobody else, with what they own. Each
+/// entity depends on at most one, so that it is saved once.
 pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
     let mut found: Vec<EntityRef> = world.get_entity(entity).into_iter().collect();
     let mut seen: EntityHashSet = [entity].into_iter().collect();
@@ -146,7 +147,7 @@ pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
             .flat_map(PausedBy::iter);
         let modifiers = entity.get::<SpeedModifiers>().into_iter();
         let modifiers = modifiers.flat_map(RelationshipTarget::iter);
-        // One that pauses another entity is saved with that one, and not twice.
+        // One that pauses another entity is saved with that one.
         let modifiers = modifiers.filter(|&it| world.get::<Pauses>(it).is_none());
         let free = pauses.chain(modifiers).filter(|&it| is_free(world, it));
         let new = owned.chain(free).filter(|&it| seen.insert(it));

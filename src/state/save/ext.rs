@@ -139,8 +139,8 @@ pub trait SaveWorldExt {
 
     /// Saves the timers of an entity, everything that it owns, and the messages on their way to these.
     ///
-    /// Pauses of these and modifiers of their clocks are saved, too, unless they belong to another entity or have a
-    /// stable key. The clocks on which the timers run are saved only if the entity owns them. To load the result, map
+    /// Pauses of these and modifiers of their clocks are saved, too, unless they belong to another entity, have a stable
+    /// key, or are modifiers that pause another entity. The clocks on which the timers run are saved only if the entity owns them. To load the result, map
     /// each other clock to a clock, and each other entity to which a registered component refers to an entity. If
     /// another entity has sent a request that is still on its way, map that entity and its request. Messages to all and in turn are not to this entity, and are left out.
     ///

@@ -10,7 +10,7 @@ use bevy_due::{
 use bevy_ecs::prelude::*;
 use thiserror::Error;
 
-use super::{Failure, ZoneState, notify, now};
+use super::{Failure, ZoneState, notify, now, owner_checks::KeyInUse};
 use crate::{
     components,
     events::MoveFailed,
@@ -43,6 +43,9 @@ pub(super) struct Moves {
     pub(super) asked: BTreeSet<StableKey>,
     /// Who decides on owners, if the journals do not.
     pub(super) referee: Option<Referee>,
+    /// What the store of owners has to hear when the frame is durable: the entities that are new, and that have despawned.
+    pub(super) born: Vec<Life>,
+    pub(super) died: Vec<Life>,
     /// The entities that have despawned, with their epochs, and that the store of owners still has.
     pub(super) released: BTreeMap<Life, u64>,
     /// The entities whose keys belong to other ones.
@@ -81,6 +84,8 @@ impl Moves {
             departures: BTreeMap::new(),
             asked: BTreeSet::new(),
             referee,
+            born: Vec::new(),
+            died: Vec::new(),
             released: BTreeMap::new(),
             conflicts: BTreeMap::new(),
         }
@@ -153,6 +158,10 @@ impl ZoneState {
         let is_asked = step == Step::Asked || self.moves.asked.contains(&key);
         match step {
             Step::Decided(_) => {}
+            _ if self.is_in_conflict(key) => {
+                self.note_failed_move(entity, zone, KeyInUse(key).to_string());
+                return None;
+            }
             _ if is_asked && has_time => return Some(departure),
             _ if is_asked => {
                 self.note_failed_move(entity, zone, STORE_SILENT.into());
@@ -172,7 +181,7 @@ impl ZoneState {
         }
         let life = self.book.owned.get(&key)?.life;
         let left = match step {
-            Step::Decided(owner) => self.check_destination(owner.zone),
+            Step::Decided(owner) => self.meet(owner.zone),
             _ => Ok(()),
         };
         if let Err(error) = left.and_then(|()| self.leave(world, key, entity, zone)) {
@@ -191,8 +200,14 @@ impl ZoneState {
         !is_lost && self.post.streams.is_near(zone, now)
     }
 
-    /// Fails if the zone that the store of owners has agreed to has another journal by now, or has lost its own.
-    fn check_destination(&mut self, zone: ZoneId) -> Result {
+    fn is_in_conflict(&self, key: StableKey) -> bool {
+        let owned = self.book.owned.get(&key);
+        owned.is_some_and(|owned| self.moves.conflicts.contains_key(&owned.life))
+    }
+
+    /// Notes the journal of the zone that the store of owners has agreed to. Fails if the zone has another one, or its
+    /// journal is lost.
+    fn meet(&mut self, zone: ZoneId) -> Result {
         match self.lost.dead.contains(&zone.journal) {
             true => Err(JOURNAL_LOST.into()),
             false => Ok(self.post.streams.meet(zone)?),

@@ -3,22 +3,27 @@
 use core::{iter, time::Duration};
 
 use bevy_due::{
-    Owned, OwnedBy, message::MessageWorldExt, rollback::RollbackWorldExt, worlds::StableKey,
+    Owned, OwnedBy, PausedBy,
+    clock::{SpeedModifier, SpeedModifiers},
+    message::MessageWorldExt,
+    rollback::RollbackWorldExt,
+    timer::Pauses,
+    worlds::StableKey,
 };
-use bevy_ecs::{entity::EntityHashSet, prelude::*};
+use bevy_ecs::{entity::EntityHashSet, prelude::*, relationship::Relationship};
 use thiserror::Error;
 
 use super::{Failure, State, ZoneState, now};
 use crate::{
-    changes::{Letter, Noted, Outgoing},
+    changes::{Letter, Noted},
     events::MailReturned,
     item::{Batch, Item},
     outbox::Outbox,
     report::report,
 };
 
-/// The number of owners above an entity that are looked at.
-const MAX_OWNERS: usize = 256;
+/// The number of parents above an entity that are looked at.
+const MAX_PARENTS: usize = 256;
 
 impl ZoneState {
     /// Takes what the world has noted since the last frame.
@@ -63,11 +68,12 @@ impl ZoneState {
         let mut below = vec![entity];
         let mut seen: EntityHashSet = [entity].into_iter().collect();
         while let Some(entity) = below.pop() {
-            let owned = world.get::<Owned>(entity).into_iter();
-            let owned: Vec<_> = owned
-                .flat_map(Owned::iter)
-                .filter(|&it| seen.insert(it))
-                .collect();
+            let owned = world.get::<Owned>(entity).into_iter().flat_map(Owned::iter);
+            let pauses = world.get::<PausedBy>(entity).into_iter();
+            let owned = owned.chain(pauses.flat_map(PausedBy::iter));
+            let modifiers = world.get::<SpeedModifiers>(entity).into_iter();
+            let owned = owned.chain(modifiers.flatten().copied());
+            let owned: Vec<_> = owned.filter(|&it| seen.insert(it)).collect();
             for &entity in &owned {
                 self.note_owner(world, entity);
             }
@@ -82,7 +88,7 @@ impl ZoneState {
             return;
         };
         let has_key = |owner| world.get::<StableKey>(owner).is_some();
-        let is_owned = owners(world, entity).skip(1).any(has_key);
+        let is_owned = parents(world, entity).skip(1).any(has_key);
         match is_owned {
             true => self.note_death(world, entity, key),
             false => self.note_birth(world, entity, key),
@@ -122,7 +128,7 @@ impl ZoneState {
         }
         let life = self.home.new_life(key);
         self.own(world, life, entity, 1, Outbox::default());
-        self.claim(life, 1, None);
+        self.moves.born.push(life);
     }
 
     fn note_death(&mut self, world: &mut World, entity: Entity, key: StableKey) {
@@ -133,9 +139,9 @@ impl ZoneState {
             let (life, epoch) = (owned.life, owned.epoch);
             self.end_life(life, epoch);
             self.post.outboxes.touch(life);
-            if let Some(release) = self.release(life, epoch) {
+            if self.moves.referee.is_some() {
                 self.moves.released.insert(life, epoch);
-                world.resource::<Outgoing>().push(release, 0);
+                self.moves.died.push(life);
             }
         }
     }
@@ -160,23 +166,35 @@ impl ZoneState {
         };
         if let Err(packet) = self.post.outboxes.add(from, to, packet) {
             let letters = vec![packet];
-            let returned = Item::Returned(Batch { from, to, letters });
-            self.post.unrouted.add(returned, now);
+            let refused = Item::Refused(Batch { from, to, letters });
+            self.post.unrouted.add(refused, now);
         }
     }
 
-    /// Returns the durable entity to which an entity belongs: the last one on the way up.
+    /// Returns the durable entity with which an entity is stored: the last one on the way up.
     pub(super) fn root_of(&self, world: &World, entity: Entity) -> Option<StableKey> {
-        let keys = owners(world, entity);
+        let keys = parents(world, entity);
         let keys = keys.filter_map(|entity| self.book.keys.get(&entity).copied());
         keys.last()
     }
 }
 
-/// Returns an entity, its owner, the owner of that, and so on. Owners can form a circle.
-fn owners(world: &World, entity: Entity) -> impl Iterator<Item = Entity> {
-    let owner = |&entity: &Entity| world.get::<OwnedBy>(entity).map(|owner| owner.0);
-    iter::successors(Some(entity), owner).take(MAX_OWNERS)
+/// Returns an entity, its parent, the parent of that, and so on. They can form a circle.
+fn parents(world: &World, entity: Entity) -> impl Iterator<Item = Entity> {
+    iter::successors(Some(entity), |&entity| parent(world, entity)).take(MAX_PARENTS)
+}
+
+/// Returns the entity with which another one is stored: its owner, or else what it pauses, or else the clock that it
+/// modifies.
+fn parent(world: &World, entity: Entity) -> Option<Entity> {
+    if let Some(owner) = world.get::<OwnedBy>(entity) {
+        return Some(owner.0);
+    }
+    if world.get::<StableKey>(entity).is_some() {
+        return None;
+    }
+    let paused = world.get::<Pauses>(entity).map(Relationship::get);
+    paused.or_else(|| world.get::<SpeedModifier>(entity).map(Relationship::get))
 }
 
 /// An entity in the journal has the key of a new one.

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{
     ZoneState,
-    leave::{Conflict, Step},
+    leave::{Conflict, Departure, Step},
     now, with_zone,
 };
 use crate::{
@@ -29,11 +29,23 @@ impl ZoneState {
         question: impl Fn(&mut dyn OwnerStore) -> Result<T, Unreachable> + Send + 'static,
         answer: impl FnOnce(&mut Self, &mut World, T) + Send + 'static,
     ) {
-        if let Some(referee) = &self.moves.referee {
-            referee.ask(self.home.sender.clone(), question, move |world, found| {
-                with_zone(world, |zone, world| answer(zone, world, found));
-            });
+        if let Some(ask) = self.question(question, answer) {
+            ask();
         }
+    }
+
+    /// Returns what asks the store of owners, if there is one.
+    fn question<T: Send + 'static>(
+        &self,
+        question: impl Fn(&mut dyn OwnerStore) -> Result<T, Unreachable> + Send + 'static,
+        answer: impl FnOnce(&mut Self, &mut World, T) + Send + 'static,
+    ) -> Option<Effect> {
+        let referee = self.moves.referee.clone()?;
+        let sender = self.home.sender.clone();
+        let answer = move |world: &mut World, found| {
+            with_zone(world, |zone, world| answer(zone, world, found));
+        };
+        Some(Box::new(move || referee.ask(sender, question, answer)))
     }
 
     /// Returns this zone as the owner of an entity.
@@ -44,15 +56,37 @@ impl ZoneState {
     }
 
     /// Claims an entity that is here.
-    pub(super) fn claim(&self, life: Life, epoch: u64, from: Option<Owner>) {
+    fn claim(&self, life: Life, epoch: u64, from: Option<Owner>) {
+        if let Some(claim) = self.claim_of(life, epoch, from) {
+            claim();
+        }
+    }
+
+    fn claim_of(&self, life: Life, epoch: u64, from: Option<Owner>) -> Option<Effect> {
         let to = self.owner(life, epoch);
-        self.ask(
+        self.question(
             move |store| change(store, life.key, from, to),
             move |zone, world, changed| match changed {
                 Ok(()) => _ = zone.moves.conflicts.remove(&life),
                 Err(other) => zone.follow(world, (life, epoch), other),
             },
-        );
+        )
+    }
+
+    /// Returns what tells the store which entities are new and which have despawned. It must not know that before the
+    /// journal does.
+    pub(super) fn tell_store(&mut self) -> Vec<Effect> {
+        let born = core::mem::take(&mut self.moves.born);
+        let born = born.into_iter().filter_map(|life| {
+            let owned = self.owned(Recipient::Life(life))?;
+            self.claim_of(life, owned.epoch, None)
+        });
+        let mut told: Vec<_> = born.collect();
+        for life in core::mem::take(&mut self.moves.died) {
+            let epoch = self.moves.released.get(&life).copied();
+            told.extend(epoch.and_then(|epoch| self.release(life, epoch)));
+        }
+        told
     }
 
     /// Asks for all entities of the journal whether they still belong to this zone, and releases the keys of those that
@@ -92,23 +126,18 @@ impl ZoneState {
             self.claim(life, epoch, None);
             return self.ask_again(key);
         };
+        let is_lost = self.lost.dead.contains(&owner.zone.journal);
         let is_here = owner.zone == self.home.me || self.was_here(owner.zone);
-        let is_restored = !self.home.shard.restored().is_empty();
-        match owner.birth {
-            // Nor that it has come back, or has stayed.
-            Some(birth) if birth == life.birth && owner.epoch < epoch => {
-                self.claim(life, epoch, found);
+        match owner.birth.filter(|_| !is_here && !is_lost) {
+            // The key is free, or the entity that has had it is gone.
+            None if owner.birth != Some(life.birth) || owner.epoch >= epoch => {
+                self.claim_from(life, owner);
             }
-            Some(birth) if birth == life.birth && !is_here => {
-                return self.give_way(world, (life, epoch), owner);
-            }
-            // A copy can be older than another entity with the same key.
-            Some(birth) if birth != life.birth && !is_here && is_restored => {
-                return self.fence(world, life, owner.epoch);
-            }
-            Some(birth) if birth != life.birth && !is_here => self.note_conflict(world, life),
-            // The entity of this zone that has had the key is gone.
-            _ => self.claim_from(life, owner),
+            // The store has not heard yet that the entity has come back, or has stayed.
+            None => self.claim(life, epoch, found),
+            Some(birth) if birth != life.birth => self.note_conflict(world, life),
+            Some(_) if owner.epoch < epoch => self.claim(life, epoch, found),
+            Some(_) => return self.give_way(world, (life, epoch), owner),
         }
         self.ask_again(key);
     }
@@ -154,26 +183,22 @@ impl ZoneState {
         self.moves.conflicts = conflicts;
     }
 
-    /// Returns what tells the store that an entity has despawned, once that is durable.
-    pub(super) fn release(&self, life: Life, epoch: u64) -> Option<Effect> {
-        let referee = self.moves.referee.clone()?;
-        let zone = self.home.sender.clone();
+    /// Returns what tells the store that an entity has despawned.
+    fn release(&self, life: Life, epoch: u64) -> Option<Effect> {
         let mine = self.owner(life, epoch);
         let free = Owner {
             epoch: epoch + 1,
             birth: None,
             ..mine
         };
-        // If there is another owner, somebody has the key already.
-        let question =
-            move |store: &mut dyn OwnerStore| change(store, life.key, Some(mine), free).map(drop);
-        let answer = move |world: &mut World, ()| {
-            with_zone(world, |zone, _| {
+        self.question(
+            // If there is a later owner, another entity has the key already.
+            move |store| take_over(store, life.key, mine, free).map(drop),
+            move |zone, _, ()| {
                 zone.moves.released.remove(&life);
                 zone.post.outboxes.touch(life);
-            });
-        };
-        Some(Box::new(move || referee.ask(zone, question, answer)))
+            },
+        )
     }
 
     /// Asks whether an entity may leave. It acts on until the answer is there.
@@ -205,7 +230,8 @@ impl ZoneState {
     fn may_leave(&mut self, life: Life, to: Owner) {
         let entity = self.book.entity(life.key);
         let departure = entity.and_then(|entity| self.moves.departures.get_mut(&entity));
-        match departure.filter(|it| (it.zone, it.step) == (to.zone.zone, Step::Asked)) {
+        let is_for = |it: &&mut Departure| it.zone == to.zone.zone && it.step != Step::Reaching;
+        match departure.filter(is_for) {
             Some(departure) => departure.step = Step::Decided(to),
             None => self.claim_from(life, to),
         }
@@ -237,8 +263,8 @@ impl ZoneState {
         other.zone == self.home.me.zone && self.home.shard.restored().iter().any(is_copy)
     }
 
-    /// Asks which entities on their way to a lost journal have no other owner by now.
-    pub(super) fn ask_what_to_reclaim(&self, journal: JournalId) {
+    /// Becomes the owner of the entities on their way to a lost journal that have no later owner.
+    pub(super) fn take_over_what_goes_to(&self, journal: JournalId) {
         let me = self.home.me;
         let on_the_way = self.post.streams.entities_to(journal);
         let on_the_way = on_the_way.map(|(zone, moved)| {
@@ -293,4 +319,4 @@ fn take_over(
     "the store of owners has another entity with the stable key {}: despawn one of the two. Until then, the one here \
      can't move to another zone", .0.0
 )]
-struct KeyInUse(StableKey);
+pub(super) struct KeyInUse(pub(super) StableKey);

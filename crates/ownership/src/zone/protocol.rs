@@ -227,7 +227,7 @@ impl ZoneState {
         }
     }
 
-    /// Tells a zone to which this one has sent an entity of a copy that there is a later owner.
+    /// If this shard is a restored copy, tells the zone that took one of its entities about a later owner.
     fn tell_of_later_owner(&mut self, before: Option<Location>, location: Location) {
         let before = before.filter(|it| it.life == location.life && it.zone != location.zone);
         if let Some(before) = before
@@ -264,7 +264,7 @@ impl ZoneState {
             return;
         }
         match self.moves.referee.is_some() {
-            true => self.ask_what_to_reclaim(journal),
+            true => self.take_over_what_goes_to(journal),
             false => self.bury(world, journal, &|_| true),
         }
     }
@@ -293,9 +293,11 @@ impl ZoneState {
         }
     }
 
-    /// Lets the next letters go to entities of lost zones, if nobody will tell what has become of those before. The same
-    /// for entities of which no zone is known: it may have been a lost one.
+    /// Stops waiting for receipts from lost zones. A recipient whose zone is unknown may have been in one.
     fn end_lost_letters(&mut self, lost: &streams::GivenUp) {
+        if lost.zones.is_empty() {
+            return;
+        }
         let lost_items = lost.items.iter().map(|(_, item)| item);
         let here = lost_items.chain(self.post.streams.items());
         let here = here.chain(self.post.unrouted.items());
@@ -307,9 +309,10 @@ impl ZoneState {
         let routes = &self.post.routes;
         let is_lost = |from, to| {
             let location = routes.locate(Recipient::Key(to));
-            location.is_none_or(|it| lost.zones.contains(&it.zone)) && !here.contains(&(from, to))
+            let is_lost = location.is_none_or(|it| lost.zones.contains(&it.zone));
+            is_lost && !here.contains(&(from, to)) && !self.book.owned.contains_key(&to)
         };
-        self.post.outboxes.end(is_lost, ..);
+        self.post.outboxes.end(is_lost);
     }
 
     /// Sends what there is to tell. It leaves the world when the frame is durable.

@@ -182,7 +182,9 @@ impl ZoneState {
         records.extend(self.post.unrouted.records(zone)?);
         for life in self.post.outboxes.take_changed() {
             match self.owned(Recipient::Life(life)) {
-                Some(_) => _ = self.book.dirty.insert(life.key),
+                Some(_) => {
+                    self.book.dirty.insert(life.key);
+                }
                 None => records.push(self.last_record(life)?),
             }
         }
@@ -297,8 +299,10 @@ impl ZoneState {
             return Err(BevyError::error(error));
         }
         report(world, error);
-        let entity = self.disown(world, key).and_then(|owned| owned.entity());
-        self.book.refused.extend(entity);
+        if let Some(owned) = self.disown(world, key) {
+            self.post.outboxes.touch(owned.life);
+            self.book.refused.extend(owned.entity());
+        }
         Ok(())
     }
 
@@ -307,6 +311,7 @@ impl ZoneState {
         let on_the_way = self.on_the_way();
         world.resource_mut::<Zone>().on_the_way = on_the_way;
         let mut effects = world.resource::<Outgoing>().take();
+        effects.extend(self.tell_store());
         if records.is_empty() && effects.is_empty() {
             return Ok(());
         }

@@ -134,7 +134,7 @@ fn letters_come_back_when_a_journal_is_given_up() {
         cluster.lose_power(1, 0);
         cluster.update();
         if is_restarted {
-            // It does not know any more where the bank was.
+            // It no longer knows where the bank was.
             cluster.lose_power(0, 0);
             cluster.start(0);
         }

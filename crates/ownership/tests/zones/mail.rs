@@ -336,3 +336,25 @@ fn a_zone_fires_no_timer_of_its_own() {
         assert!(fired.is_empty());
     }
 }
+
+#[test]
+fn a_letter_that_finds_no_room_lets_no_other_letter_go() {
+    let mut cluster = two();
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("rest", |cluster| {
+        cluster.ledger(BANK).letters.len() == 1 && cluster.is_at_rest()
+    });
+    cluster.stop(1);
+    cluster.mail(HERO, BANK, 1);
+    cluster.update();
+    let before = cluster.world(0).resource::<Zone>().on_the_way();
+    for _ in 0..1025 {
+        cluster.mail(HERO, BANK, 2);
+    }
+    for _ in 0..3 {
+        cluster.update();
+    }
+    assert_eq!(cluster.world(0).resource::<Failures>().mail.len(), 1);
+    let after = cluster.world(0).resource::<Zone>().on_the_way();
+    assert_eq!(before, after, "the batch before has not arrived");
+}

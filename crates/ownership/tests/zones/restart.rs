@@ -93,7 +93,7 @@ fn durable_entities_that_stun_each_other_come_back() {
     );
 }
 
-/// It is part of one of the records of the two.
+/// It is stored in exactly one of their records.
 #[test]
 fn an_effect_that_concerns_two_durable_entities_comes_back_once() {
     let mut cluster = Cluster::new(1);
@@ -119,6 +119,38 @@ fn an_effect_that_concerns_two_durable_entities_comes_back_once() {
         cluster.world(0).get::<SpeedModifiers>(orc).unwrap().len(),
         1
     );
+}
+
+#[test]
+fn what_an_effect_has_and_owns_is_stored_with_its_target() {
+    let guard = StableKey(9);
+    let mut cluster = Cluster::new(1);
+    let hero = cluster.spawn(0, HERO, Timer::after(60.0));
+    let world = cluster.world(0);
+    let stun = world.spawn((Pauses(hero), Ledger::default())).id();
+    world.spawn((guard, Ledger::default(), OwnedBy(stun)));
+    for _ in 0..3 {
+        cluster.update();
+    }
+    assert!(cluster.world(0).resource::<Zone>().entity(guard).is_none());
+    cluster.world(0).get_mut::<Ledger>(stun).unwrap().gold = 2;
+    cluster.update();
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    let hero = cluster.entity(0, HERO);
+    let world = cluster.world(0);
+    let stun = world.get::<PausedBy>(hero).unwrap().iter().next().unwrap();
+    assert_eq!(world.get::<Ledger>(stun).unwrap().gold, 2);
+    let guards = world.get::<Owned>(stun).unwrap().iter();
+    assert!(
+        guards
+            .map(|it| *world.get::<StableKey>(it).unwrap())
+            .eq([guard])
+    );
+    // The guard gets a record of its own when the effect ends.
+    cluster.world(0).entity_mut(stun).remove::<Pauses>();
+    cluster.update();
+    assert!(cluster.world(0).resource::<Zone>().entity(guard).is_some());
 }
 
 #[test]

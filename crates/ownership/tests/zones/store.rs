@@ -476,3 +476,82 @@ fn a_key_is_not_free_before_the_end_of_its_entity_is_durable() {
     cluster.start(0);
     assert_eq!(cluster.find(HERO), Some(0));
 }
+
+#[test]
+fn a_key_can_be_used_again_in_a_shard_that_was_restored() {
+    let store = MemoryStore::new(20);
+    let mut cluster = with_hero(2, &store);
+    cluster.lose_power(0, 0);
+    Shard::restore_simulated(cluster.nodes[0].disk.clone()).unwrap();
+    cluster.start(0);
+    wait_for_answers(&mut cluster);
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).despawn(hero);
+    cluster.update();
+    cluster.spawn(0, HERO, ());
+    wait_for_answers(&mut cluster);
+    assert_eq!(cluster.find(HERO), Some(0));
+    assert_eq!(
+        store.owner_of(HERO).zone.journal,
+        cluster.shard(0).journal_id()
+    );
+}
+
+#[test]
+fn a_key_that_a_lost_journal_owned_is_free() {
+    let store = MemoryStore::new(21);
+    let mut cluster = with_hero(2, &store);
+    move_hero(&mut cluster, 0, 1);
+    cluster.run_until("rest", Cluster::is_at_rest);
+    let lost = cluster.shard(1).journal_id();
+    cluster.lose_power(1, 0);
+    cluster.shard(0).reclaim(lost);
+    cluster.update();
+    cluster.spawn(0, HERO, ());
+    wait_for_answers(&mut cluster);
+    assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
+}
+
+#[test]
+fn the_store_does_not_hear_of_an_entity_before_it_is_durable() {
+    let store = MemoryStore::new(22);
+    let mut cluster = Cluster::with_store(2, Some(store.clone()));
+    cluster.nodes[0].disk.crash_after(0);
+    cluster.spawn(0, HERO, ());
+    cluster.update_worlds();
+    std::thread::sleep(core::time::Duration::from_millis(200));
+    cluster.lose_power(0, 0);
+    assert!(store.0.lock().unwrap().owners.is_empty());
+    cluster.spawn(1, HERO, ());
+    wait_for_answers(&mut cluster);
+    assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[1].key);
+}
+
+#[test]
+fn the_key_of_an_entity_that_came_back_is_free_when_it_has_despawned() {
+    let store = MemoryStore::new(23);
+    let mut cluster = with_hero(2, &store);
+    wait_for_answers(&mut cluster);
+    // The second zone can't load the hero.
+    cluster.stop(1);
+    cluster.nodes[1].knows_ledgers = false;
+    cluster.start(1);
+    let mut failures = 0;
+    cluster.run_until("the refusal", |cluster| {
+        let failed = &cluster.world(0).resource::<Failures>().moves;
+        let is_back = failed.iter().any(|(_, reason)| reason.contains("ledger"));
+        if failed.len() >= failures && cluster.find(HERO) == Some(0) && !is_back {
+            failures = failed_moves(cluster) + 1;
+            cluster.send_to(HERO, 1);
+        }
+        is_back
+    });
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).despawn(hero);
+    wait_for_answers(&mut cluster);
+    assert_eq!(store.owner_of(HERO).birth, None);
+}
+
+fn failed_moves(cluster: &mut Cluster) -> usize {
+    cluster.world(0).resource::<Failures>().moves.len()
+}

@@ -142,7 +142,7 @@ impl Journal {
     /// forms of its entities.
     pub(crate) fn restore(
         &mut self,
-        forget: impl Fn(&[u8]) -> Option<Vec<u8>>,
+        forget: impl Fn(&[u8], &BTreeSet<StableKey>) -> Option<Vec<u8>>,
     ) -> Result<(), JournalError> {
         let Some(database) = &self.database else {
             return Ok(());
@@ -152,11 +152,18 @@ impl Journal {
             let contents = read(database)?;
             let transaction = database.begin_write()?;
             let mut tables = Tables::open(&transaction)?;
+            let zones: BTreeSet<StableKey> = contents.zones.keys().copied().collect();
             tables.streams.retain(|_, _| false)?;
-            tables.items.retain(|(from, to, _), _| from == to)?;
+            let is_here = |to| zones.contains(&StableKey(to));
+            tables.items.retain(|(_, to, _), _| is_here(to))?;
             for (zone, recovered) in &contents.zones {
+                let streams = recovered.streams.iter();
+                for (peer, numbers) in streams.filter(|(peer, _)| peer.journal == self.id) {
+                    let stream = (zone.0, id.0, peer.zone.0);
+                    tables.streams.insert(stream, *numbers)?;
+                }
                 for (&Life { key, birth }, (epoch, body)) in &recovered.entities {
-                    if let Some(body) = forget(body) {
+                    if let Some(body) = forget(body, &zones) {
                         let entity = (zone.0, key.0, birth);
                         tables.entities.insert(entity, (*epoch, &*body))?;
                     }

@@ -27,6 +27,8 @@ pub(crate) struct Outbox {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Pending {
     is_on_the_way: bool,
+    /// The zone to which the batch that is on its way went first. If that one is lost, the batch is, too.
+    sent_to: Option<StableKey>,
     /// The letters behind the batch that is on its way.
     waiting: Vec<Packet>,
 }
@@ -69,24 +71,29 @@ impl Outbox {
         batches
     }
 
-    /// Returns the entities to which letters are on their way.
-    pub(crate) fn on_the_way(&self) -> impl Iterator<Item = StableKey> {
-        let pending = self.recipients.iter();
-        let pending = pending.filter(|(_, pending)| pending.is_on_the_way);
-        pending.map(|(&to, _)| to)
+    /// Notes to which zone the letters to `to` have gone. Returns `true` if that is new.
+    pub(crate) fn sent(&mut self, to: StableKey, zone: StableKey) -> bool {
+        let pending = self.recipients.get_mut(&to);
+        pending.is_some_and(|it| it.sent_to.replace(zone) != Some(zone))
     }
 
-    /// Notes that no letters are on their way any more.
-    pub(crate) fn all_arrived(&mut self) {
-        for to in self.on_the_way().collect::<Vec<_>>() {
-            self.arrived(to);
-        }
+    /// Notes that letters are no longer on their way. `is_over` gets the recipient and the zone to which they have gone.
+    /// Returns `true` if there are such letters.
+    pub(crate) fn end(&mut self, is_over: impl Fn(StableKey, StableKey) -> bool) -> bool {
+        let pending = self.recipients.iter();
+        let over = pending.filter(|&(&to, pending)| {
+            pending.is_on_the_way && pending.sent_to.is_some_and(|zone| is_over(to, zone))
+        });
+        let over: Vec<_> = over.map(|(&to, _)| to).collect();
+        over.iter().for_each(|&to| self.arrived(to));
+        !over.is_empty()
     }
 
     /// Notes that no letters to `to` are on their way any more.
     pub(crate) fn arrived(&mut self, to: StableKey) {
         if let Some(pending) = self.recipients.get_mut(&to) {
             pending.is_on_the_way = false;
+            pending.sent_to = None;
             if pending.waiting.is_empty() {
                 self.recipients.remove(&to);
             }

@@ -64,13 +64,18 @@ impl Outboxes {
         }
     }
 
-    /// Notes that these letters have arrived, or are lost.
-    pub(crate) fn end(&mut self, is_over: impl Fn(Life, StableKey) -> bool) {
+    /// Notes to which zone letters have gone.
+    pub(crate) fn sent(&mut self, from: Life, to: StableKey, zone: StableKey) {
+        let outbox = self.outboxes.get_mut(&from);
+        if outbox.is_some_and(|outbox| outbox.sent(to, zone)) {
+            self.changed.insert(from);
+        }
+    }
+
+    /// Notes that letters are lost. `is_lost` gets the sender, the recipient, and the zone to which they have gone.
+    pub(crate) fn end(&mut self, is_lost: impl Fn(Life, StableKey, StableKey) -> bool) {
         for (&life, outbox) in &mut self.outboxes {
-            let over = outbox.on_the_way().filter(|&to| is_over(life, to));
-            let over: Vec<_> = over.collect();
-            for &to in &over {
-                outbox.arrived(to);
+            if outbox.end(|to, zone| is_lost(life, to, zone)) {
                 self.changed.insert(life);
             }
         }

@@ -291,12 +291,12 @@ impl Shard {
     }
 }
 
-/// Lets the entities of a copy send their next letters, whatever has become of those before.
+/// Lets the entities of a copy send their next letters, whatever has become of those that went to other shards.
 fn restore(mut journal: Journal) -> Result<JournalId, JournalError> {
     let lost = journal.id();
-    journal.restore(|stored| {
+    journal.restore(|stored, zones| {
         let mut stored: Stored = decode(stored).ok()?;
-        stored.outbox.all_arrived();
+        stored.outbox.end(|_, zone| !zones.contains(&zone));
         encode(&stored).ok()
     })?;
     Ok(lost)

@@ -199,11 +199,6 @@ impl Streams {
         }
     }
 
-    /// Returns the items that were not acknowledged.
-    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
-        self.streams.values().flat_map(|stream| &stream.items)
-    }
-
     /// Returns the number of items that were not acknowledged.
     pub(crate) fn len(&self) -> usize {
         self.streams.values().map(|stream| stream.items.len()).sum()
@@ -356,7 +351,9 @@ impl Streams {
         let mut given_up = GivenUp::default();
         let is_lost = |stream: &Stream| stream.peer.is_some_and(|peer| peer.journal == lost);
         for (to, stream) in self.streams.extract_if(.., |_, stream| is_lost(stream)) {
-            let stored = stream.acked + 1..=stream.stored.last;
+            // The journal has not heard of what was acknowledged since.
+            let acked = stream.stored.numbers.map_or(0, |(acked, _)| acked);
+            let stored = acked + 1..=stream.stored.last;
             let ended = stored.map(|number| Record::Done { from, to, number });
             given_up.ended.extend(ended);
             Self::end(&mut self.leaving, &stream.items);

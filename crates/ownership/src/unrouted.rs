@@ -71,10 +71,6 @@ impl Unrouted {
         self.items.len()
     }
 
-    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
-        self.items.values().map(|waits| &waits.item)
-    }
-
     /// Returns the recipients for which items wait.
     pub(crate) fn recipients(&self) -> BTreeSet<Recipient> {
         self.items.values().map(|waits| waits.to).collect()
@@ -89,10 +85,12 @@ impl Unrouted {
         }
     }
 
-    /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows.
+    /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows. If the
+    /// lives of other zones can be `lost`, receipts and returned letters for them end after that time, too.
     pub(crate) fn take(
         &mut self,
         place: impl Fn(&Item) -> Whereabouts,
+        lost: bool,
         now: Duration,
     ) -> Vec<Item> {
         let is_ready = |waits: &mut Waits| match place(&waits.item) {
@@ -102,18 +100,19 @@ impl Unrouted {
                 false
             }
             Whereabouts::Unknown => {
-                let is_letter = matches!(waits.item, Item::Letters(_));
-                is_letter && now.saturating_sub(waits.since) >= RETURN_AFTER
+                let ends = lost || matches!(waits.item, Item::Letters(_));
+                ends && now.saturating_sub(waits.since) >= RETURN_AFTER
             }
         };
         let mut taken = Vec::new();
         for (number, waits) in self.items.extract_if(.., |_, waits| is_ready(waits)) {
             self.ended.extend(waits.is_stored.then_some(number));
             let place = place(&waits.item);
-            taken.push(match (waits.item, place) {
-                (Item::Letters(batch), Whereabouts::Unknown) => Item::Returned(batch),
-                (item, _) => item,
-            });
+            match (waits.item, place) {
+                (Item::Letters(batch), Whereabouts::Unknown) => taken.push(Item::Returned(batch)),
+                (_, Whereabouts::Unknown) => {}
+                (item, _) => taken.push(item),
+            }
         }
         taken
     }

@@ -187,6 +187,9 @@ impl ZoneState {
                     answer => items.extend(answer),
                 }
             } else if let Some(location) = self.post.locate(to) {
+                if let Item::Letters(Batch { from, to, .. }) = item {
+                    self.post.outboxes.sent(from, to, location.zone);
+                }
                 self.post.streams.push(location.zone, item);
             } else {
                 self.post.unrouted.add(item, now(world));
@@ -241,10 +244,12 @@ impl ZoneState {
     fn hand_back(&self, world: &mut World, batch: Batch) {
         let Batch { from, to, letters } = batch;
         let owned = self.owned(Recipient::Life(from));
-        if let Some(entity) = owned.and_then(Owned::entity) {
-            for letter in letters {
-                notify(world, MailReturned { entity, to, letter });
-            }
+        let Some(entity) = owned.and_then(Owned::entity) else {
+            let (from, letters) = (from.key, letters.len());
+            return report(world, SenderGone { from, to, letters });
+        };
+        for letter in letters {
+            notify(world, MailReturned { entity, to, letter });
         }
     }
 
@@ -325,6 +330,18 @@ impl fmt::Display for Deaf {
 }
 
 impl core::error::Error for Deaf {}
+
+/// Letters come back, and their sender has despawned, or belongs to another durable entity by now.
+#[derive(Debug, Error)]
+#[error(
+    "{letters} letters from the entity with the stable key {} to that with {} can't be delivered, and their sender is gone",
+    from.0, to.0
+)]
+struct SenderGone {
+    from: StableKey,
+    to: StableKey,
+    letters: usize,
+}
 
 /// An entity does not follow a packet.
 #[derive(Debug, Error)]

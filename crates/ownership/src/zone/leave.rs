@@ -168,7 +168,7 @@ impl ZoneState {
                 return None;
             }
             _ if self.is_near(zone, now) => {
-                if let Some(step) = self.ask_to_leave(key, zone) {
+                if let Some(step) = self.ask_to_leave(world, key, zone) {
                     return Some(Departure { step, ..departure });
                 }
             }

@@ -12,6 +12,7 @@ use super::{
     now, with_zone,
 };
 use crate::{
+    changes::Outgoing,
     committer::Effect,
     ids::{JournalId, Life, Recipient, ZoneId},
     owners::{Owner, OwnerStore, Unreachable, change},
@@ -186,14 +187,8 @@ impl ZoneState {
     /// Returns what tells the store that an entity has despawned.
     fn release(&self, life: Life, epoch: u64) -> Option<Effect> {
         let mine = self.owner(life, epoch);
-        let free = Owner {
-            epoch: epoch + 1,
-            birth: None,
-            ..mine
-        };
         self.question(
-            // If there is a later owner, another entity has the key already.
-            move |store| take_over(store, life.key, mine, free).map(drop),
+            move |store| release(store, life.key, mine),
             move |zone, _, ()| {
                 zone.moves.released.remove(&life);
                 zone.post.outboxes.touch(life);
@@ -201,8 +196,13 @@ impl ZoneState {
         )
     }
 
-    /// Asks whether an entity may leave. It acts on until the answer is there.
-    pub(super) fn ask_to_leave(&mut self, key: StableKey, zone: StableKey) -> Option<Step> {
+    /// Asks whether an entity may leave, when this frame is durable. It acts on until the answer is there.
+    pub(super) fn ask_to_leave(
+        &mut self,
+        world: &World,
+        key: StableKey,
+        zone: StableKey,
+    ) -> Option<Step> {
         self.moves.referee.as_ref()?;
         let owned = self.book.owned.get(&key)?;
         let (life, epoch) = (owned.life, owned.epoch);
@@ -212,7 +212,7 @@ impl ZoneState {
             epoch: epoch + 1,
             ..from
         };
-        self.ask(
+        let question = self.question(
             move |store| change(store, key, Some(from), to),
             move |zone, world, changed| {
                 zone.moves.asked.remove(&key);
@@ -222,6 +222,7 @@ impl ZoneState {
                 }
             },
         );
+        world.resource::<Outgoing>().push(question?, 0);
         self.moves.asked.insert(key);
         Some(Step::Asked)
     }
@@ -257,10 +258,9 @@ impl ZoneState {
         }
     }
 
-    /// Returns `true` if this zone was made of a copy of another one.
+    /// Returns `true` if this shard was made of a copy of another one.
     fn was_here(&self, other: ZoneId) -> bool {
-        let is_copy = |lost: &JournalId| *lost == other.journal;
-        other.zone == self.home.me.zone && self.home.shard.restored().iter().any(is_copy)
+        self.home.shard.restored().contains(&other.journal)
     }
 
     /// Becomes the owner of the entities on their way to a lost journal that have no later owner.
@@ -290,6 +290,25 @@ impl ZoneState {
             },
             move |zone, world, free| zone.bury(world, journal, &|life| free.contains(&life)),
         );
+    }
+}
+
+/// Frees the key of an entity that has despawned as `mine`. The store may not have heard of this owner, or it has agreed to
+/// a move to another one. If it has another entity, the key is free already.
+fn release(store: &mut dyn OwnerStore, key: StableKey, mine: Owner) -> Result<(), Unreachable> {
+    let mut from = Some(mine);
+    loop {
+        let last = from.unwrap_or(mine);
+        let free = Owner {
+            epoch: last.epoch + 1,
+            birth: None,
+            ..mine
+        };
+        match change(store, key, from, free)? {
+            Ok(()) => return Ok(()),
+            Err(found) if found.is_some_and(|it| it.birth != mine.birth) => return Ok(()),
+            Err(found) => from = found,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::{ZoneState, now, open::Arrivals};
 use crate::{
     ids::{JournalId, Life, Recipient},
-    item::{Batch, Item},
+    item::{Batch, Item, MovedOut},
     journal::Record,
     report::report,
     routes::Location,
@@ -86,7 +86,9 @@ impl ZoneState {
     /// Sends the items whose recipients are known by now.
     fn route_waiting(&mut self, world: &mut World) {
         let mut waiting = core::mem::take(&mut self.post.unrouted);
-        let known = waiting.take(|item| self.whereabouts(world, item), now(world));
+        // A receipt waits for as long as its entity can come back.
+        let lost = !self.lost.dead.is_empty() || !self.home.shard.restored().is_empty();
+        let known = waiting.take(|item| self.whereabouts(world, item), lost, now(world));
         self.post.unrouted = waiting;
         for item in known {
             self.route(world, item);
@@ -286,32 +288,27 @@ impl ZoneState {
         }
         for (zone, item) in lost.items {
             match item {
-                Item::Entity(moved) if !is_free(moved.life) => {}
+                Item::Entity(moved) if !is_free(moved.life) || self.has_been_back(&moved) => {}
                 Item::Entity(moved) => self.take_back(world, zone, moved),
                 item => self.route(world, item),
             }
         }
     }
 
-    /// Stops waiting for receipts from lost zones. A recipient whose zone is unknown may have been in one.
+    /// Returns `true` if an entity has come back and gone on since it went to a lost zone.
+    fn has_been_back(&self, moved: &MovedOut) -> bool {
+        let location = self.post.locate(Recipient::Life(moved.life));
+        location.is_some_and(|it| it.epoch > moved.epoch)
+    }
+
+    /// Stops waiting for receipts of letters that went to lost zones, except for those that go on from here.
     fn end_lost_letters(&mut self, lost: &streams::GivenUp) {
-        if lost.zones.is_empty() {
-            return;
-        }
-        let lost_items = lost.items.iter().map(|(_, item)| item);
-        let here = lost_items.chain(self.post.streams.items());
-        let here = here.chain(self.post.unrouted.items());
-        let here = here.filter_map(|item| match item {
+        let here = lost.items.iter().filter_map(|(_, item)| match item {
             Item::Letters(Batch { from, to, .. }) => Some((*from, *to)),
             _ => None,
         });
         let here: HashSet<_> = here.collect();
-        let routes = &self.post.routes;
-        let is_lost = |from, to| {
-            let location = routes.locate(Recipient::Key(to));
-            let is_lost = location.is_none_or(|it| lost.zones.contains(&it.zone));
-            is_lost && !here.contains(&(from, to)) && !self.book.owned.contains_key(&to)
-        };
+        let is_lost = |from, to, zone| lost.zones.contains(&zone) && !here.contains(&(from, to));
         self.post.outboxes.end(is_lost);
     }
 

@@ -1,6 +1,7 @@
 //! Durable entities in several zones.
 
 mod announced;
+mod attack;
 mod cluster;
 mod faults;
 mod forged;

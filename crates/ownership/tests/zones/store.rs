@@ -36,12 +36,16 @@ impl MemoryStore {
         Self(Arc::new(Mutex::new(content)))
     }
 
-    fn owner_of(&self, key: StableKey) -> Owner {
+    pub(crate) fn set_down(&self, is_down: bool) {
+        self.0.lock().unwrap().is_down = is_down;
+    }
+
+    pub(crate) fn owner_of(&self, key: StableKey) -> Owner {
         self.0.lock().unwrap().owners[&key]
     }
 
     /// Gives an entity to another zone.
-    fn give(&self, key: StableKey, zone: ZoneId, epoch: u64) {
+    pub(crate) fn give(&self, key: StableKey, zone: ZoneId, epoch: u64) {
         let owner = Owner {
             zone,
             epoch,
@@ -195,7 +199,7 @@ fn a_store_that_cannot_be_reached_is_reported() {
 fn a_move_fails_while_the_store_is_silent() {
     let store = MemoryStore::new(5);
     let mut cluster = with_hero(2, &store);
-    store.0.lock().unwrap().is_down = true;
+    store.set_down(true);
     for nth in 1..=3 {
         cluster.send_to(HERO, 1);
         cluster.run_until("the failure", |cluster| {
@@ -207,7 +211,7 @@ fn a_move_fails_while_the_store_is_silent() {
         reason.contains("store of owners has not answered"),
         "{reason}"
     );
-    store.0.lock().unwrap().is_down = false;
+    store.set_down(false);
     cluster.run_until("the late answer", |_| store.owner_of(HERO).epoch == 3);
     assert_eq!(
         cluster.find(HERO),
@@ -346,7 +350,7 @@ fn an_entity_does_not_leave_for_a_journal_that_is_being_given_up() {
     // The zone takes nothing any more. One entity is on its way there, and one has asked the store.
     let lost = cluster.shard(1).journal_id();
     leave_for_nowhere(&mut cluster);
-    store.0.lock().unwrap().is_down = true;
+    store.set_down(true);
     cluster.send_to(other, 1);
     cluster.update_one(0);
     cluster.lose_power(1, 0);
@@ -356,7 +360,7 @@ fn an_entity_does_not_leave_for_a_journal_that_is_being_given_up() {
     }
     assert_eq!(cluster.find(HERO), None, "the store decides");
     assert_eq!(cluster.find(other), Some(0));
-    store.0.lock().unwrap().is_down = false;
+    store.set_down(false);
     wait_for_answers(&mut cluster);
     assert_eq!(cluster.find(HERO), Some(0));
     assert_eq!(cluster.find(other), Some(0));
@@ -396,7 +400,7 @@ fn an_entity_that_was_to_leave_for_another_journal_stays() {
     cluster.lose_power(1, 0);
     cluster.nodes[1].disk = SimulatedDisk::new(99);
     cluster.start(1);
-    store.0.lock().unwrap().is_down = true;
+    store.set_down(true);
     cluster.start(0);
     cluster.spawn(1, StableKey(8), ());
     cluster.update();
@@ -404,7 +408,7 @@ fn an_entity_that_was_to_leave_for_another_journal_stays() {
     cluster.run_until("a letter from the new journal", |cluster| {
         !cluster.ledger(HERO).letters.is_empty()
     });
-    store.0.lock().unwrap().is_down = false;
+    store.set_down(false);
     wait_for_answers(&mut cluster);
     assert_eq!(cluster.find(HERO), Some(0));
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
@@ -446,12 +450,12 @@ fn a_key_is_free_although_the_zone_crashed_before_the_store_heard_so() {
     let store = MemoryStore::new(14);
     let mut cluster = with_hero(2, &store);
     wait_for_answers(&mut cluster);
-    store.0.lock().unwrap().is_down = true;
+    store.set_down(true);
     let hero = cluster.entity(0, HERO);
     cluster.world(0).despawn(hero);
     cluster.update();
     cluster.lose_power(0, 0);
-    store.0.lock().unwrap().is_down = false;
+    store.set_down(false);
     assert!(store.owner_of(HERO).birth.is_some());
     cluster.start(0);
     wait_for_answers(&mut cluster);

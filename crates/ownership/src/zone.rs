@@ -202,9 +202,17 @@ impl ZoneState {
         match (self.owned(to), to) {
             (Some(owned), _) => !matches!(owned.state, State::Unloadable(_)),
             // It has despawned, and its last letters are on their way.
-            (None, Recipient::Life(life)) => self.post.outboxes.contains(life),
+            (None, Recipient::Life(life)) => {
+                self.post.outboxes.contains(life) && !self.belongs_to_another(life)
+            }
             (None, Recipient::Key(_)) => false,
         }
+    }
+
+    /// Returns `true` if a life waits here until its entity is free again.
+    fn belongs_to_another(&self, life: Life) -> bool {
+        let found = self.book.belonging.get(&life.key);
+        found.is_some_and(|&(_, it, _)| it == life)
     }
 
     /// Returns a recipient that this zone owns.

@@ -15,6 +15,8 @@ use crate::{ids::Life, stored::Body, zone_clock::Readings};
 pub(super) struct Book {
     pub(super) owned: BTreeMap<StableKey, Owned>,
     pub(super) keys: EntityHashMap<StableKey>,
+    /// Durable entities that belong to another one for now: their lives wait until they are free again.
+    pub(super) belonging: BTreeMap<StableKey, (Entity, Life, u64)>,
     /// Entities with a key that can't be stored. They were reported.
     pub(super) refused: EntityHashSet,
     /// What is to be stored in this frame.

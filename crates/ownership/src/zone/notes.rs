@@ -90,7 +90,7 @@ impl ZoneState {
         let has_key = |owner| world.get::<StableKey>(owner).is_some();
         let is_owned = parents(world, entity).skip(1).any(has_key);
         match is_owned {
-            true => self.note_death(world, entity, key),
+            true => self.note_belonging(world, entity, key),
             false => self.note_birth(world, entity, key),
         }
     }
@@ -126,12 +126,32 @@ impl ZoneState {
         if let Some(before) = self.book.entity(key) {
             self.note_death(world, before, key);
         }
-        let life = self.home.new_life(key);
-        self.own(world, life, entity, 1, Outbox::default());
+        let before = self.book.belonging.remove(&key);
+        let before = before.filter(|&(before, ..)| before == entity);
+        let (life, epoch) = match before {
+            Some((_, life, epoch)) => (life, epoch + 1),
+            None => (self.home.new_life(key), 1),
+        };
+        self.own(world, life, entity, epoch, Outbox::default());
+        self.moves.released.remove(&life);
         self.moves.born.push(life);
     }
 
+    /// Notes that an entity belongs to another one, and gets no letters of its own until it is free again.
+    fn note_belonging(&mut self, world: &mut World, entity: Entity, key: StableKey) {
+        let owned = self.book.owned.get(&key);
+        if let Some(owned) = owned.filter(|owned| owned.entity() == Some(entity)) {
+            let (life, epoch) = (owned.life, owned.epoch);
+            self.note_death(world, entity, key);
+            self.book.belonging.insert(key, (entity, life, epoch));
+        }
+    }
+
     fn note_death(&mut self, world: &mut World, entity: Entity, key: StableKey) {
+        let belonging = &mut self.book.belonging;
+        if belonging.get(&key).is_some_and(|&(it, ..)| it == entity) {
+            belonging.remove(&key);
+        }
         if self.book.entity(key) != Some(entity) {
             return;
         }

@@ -103,7 +103,9 @@ impl ZoneState {
             Whereabouts::NotReady
         } else if self.is_reachable(to) || self.post.locate(to).is_some() {
             Whereabouts::Known
-        } else if self.owned(to).is_some() {
+        } else if self.owned(to).is_some()
+            || matches!(to, Recipient::Life(life) if self.belongs_to_another(life))
+        {
             Whereabouts::NotReady
         } else {
             Whereabouts::Unknown
@@ -188,7 +190,12 @@ impl ZoneState {
                 let (life, epoch) = (owned.life, owned.epoch);
                 return Some(Location { life, zone, epoch });
             }
+            let belonging = self.book.belonging.get(&recipient.key());
             match recipient {
+                Recipient::Life(life) if belonging.is_some_and(|it| it.1 == life) => {
+                    let epoch = belonging.map_or(0, |it| it.2);
+                    Some(Location { life, zone, epoch })
+                }
                 Recipient::Life(life) if self.post.outboxes.contains(life) => {
                     // It has no later owner.
                     let epoch = u64::MAX;

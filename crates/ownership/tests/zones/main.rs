@@ -1,10 +1,10 @@
 //! Durable entities in several zones.
 
 mod announced;
-mod attack;
 mod cluster;
 mod faults;
 mod forged;
+mod hard_cases;
 mod keys;
 mod lost;
 mod mail;

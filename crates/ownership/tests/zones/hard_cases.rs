@@ -542,13 +542,12 @@ fn effects_are_after_a_crash_as_before() {
                 (3, Some(effect)) => {
                     world.entity_mut(effect).insert(OwnedBy(one));
                 }
-                (4, Some(effect)) => {
-                    // Without anything to hold it, it is not durable.
+                // Without anything to hold it, it is not durable.
+                (4, Some(effect))
                     if world.get::<Pauses>(effect).is_some()
-                        || world.get::<SpeedModifier>(effect).is_some()
-                    {
-                        world.entity_mut(effect).remove::<OwnedBy>();
-                    }
+                        || world.get::<SpeedModifier>(effect).is_some() =>
+                {
+                    world.entity_mut(effect).remove::<OwnedBy>();
                 }
                 (5, Some(effect)) => {
                     world.entity_mut(effect).insert(Pauses(one));
@@ -728,10 +727,8 @@ fn effects_are_after_a_crash_as_before_when_entities_move() {
                         world.spawn((gold, OwnedBy(one), SpeedModifier::new(other, 2.0)));
                     }
                     (3, Some(effect)) => _ = world.entity_mut(effect).insert(OwnedBy(one)),
-                    (4, Some(effect)) => {
-                        if world.get::<Pauses>(effect).is_some() {
-                            world.entity_mut(effect).remove::<OwnedBy>();
-                        }
+                    (4, Some(effect)) if world.get::<Pauses>(effect).is_some() => {
+                        world.entity_mut(effect).remove::<OwnedBy>();
                     }
                     (5, Some(effect)) => _ = world.entity_mut(effect).insert(Pauses(one)),
                     (6, Some(effect)) => _ = world.despawn(effect),
@@ -766,49 +763,6 @@ fn effects_are_after_a_crash_as_before_when_entities_move() {
             }
         }
     }
-}
-
-/// An entity with a key that pauses another one and has its clock sped up stays itself.
-#[test]
-fn a_durable_entity_that_pauses_another_one_is_stored_once_and_stays() {
-    let mut cluster = Cluster::acquainted(StableKey(20), StableKey(21));
-    let lord = cluster.spawn(0, LORD, (Clock::new(), Timer::after(600.0)));
-    let modifier = SpeedModifier::new(lord, 2.0);
-    cluster.spawn(0, HERO, (Pauses(lord), modifier, Timer::after(600.0)));
-    cluster.update();
-    cluster.update();
-    cluster.lose_power(0, 0);
-    cluster.start(0);
-    let keys = |cluster: &mut Cluster, nth| {
-        let world = cluster.world(nth);
-        let mut keys: Vec<_> = world.query::<&StableKey>().iter(world).copied().collect();
-        keys.retain(|&key| key == HERO || key == LORD);
-        keys.sort_unstable();
-        keys
-    };
-    assert_eq!(keys(&mut cluster, 0), [HERO, LORD]);
-    let lord = cluster.entity(0, LORD);
-    let paused = cluster.world(0).get::<PausedBy>(lord).unwrap();
-    assert_eq!(paused.iter().count(), 1);
-    for _ in 0..3 {
-        cluster.update();
-    }
-    cluster.mail(StableKey(20), StableKey(21), 1);
-    for _ in 0..10 {
-        cluster.update();
-    }
-    cluster.send_to(LORD, 1);
-    cluster.run_until("the move", |cluster| cluster.find(LORD) == Some(1));
-    cluster.update();
-    let found = [0, 1].map(|nth| keys(&mut cluster, nth));
-    let home = cluster.find(HERO);
-    assert_eq!(found, [[HERO], [LORD]], "the zones have {home:?}");
-    for nth in 0..2 {
-        cluster.lose_power(nth, 0);
-        cluster.start(nth);
-    }
-    assert_eq!(keys(&mut cluster, 0), [HERO]);
-    assert_eq!(keys(&mut cluster, 1), [LORD]);
 }
 
 /// The disk of the zone that takes back is behind when the acknowledgement comes, so its journal has both.
@@ -1158,36 +1112,4 @@ fn letters_go_on_when_a_lost_shard_had_one_to_pass_on() {
         "{letters:?}, and {returned} came back"
     );
     assert!(cluster.is_at_rest());
-}
-
-/// The entity that a reclaim takes back finds its key in use. It must not go to the next zone that has the key of the
-/// lost one.
-#[test]
-fn an_entity_whose_key_is_used_again_does_not_return_to_the_zone_that_was_lost() {
-    let mut cluster = three(None);
-    cluster.spawn(0, HERO, ());
-    cluster.update();
-    cluster.send_to(HERO, 1);
-    while has(&mut cluster, 0, HERO) {
-        cluster.update_one(0);
-    }
-    cluster.update_one(1);
-    // It logs out there, and in here. The first zone has not read the acknowledgement when the second one is lost.
-    let hero = cluster.entity(1, HERO);
-    cluster.lose_power(0, 0);
-    cluster.world(1).despawn(hero);
-    cluster.update_one(1);
-    let lost = cluster.shard(1).journal_id();
-    cluster.lose_power(1, 0);
-    cluster.start(0);
-    cluster.spawn(0, HERO, ());
-    cluster.update_one(0);
-    cluster.shard(0).reclaim(lost);
-    cluster.update();
-    cluster.nodes[1].disk = SimulatedDisk::new(99);
-    cluster.start(1);
-    for _ in 0..100 {
-        cluster.update();
-    }
-    assert_eq!(cluster.find(HERO), Some(0));
 }

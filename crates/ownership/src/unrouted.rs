@@ -86,11 +86,11 @@ impl Unrouted {
     }
 
     /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows. If the
-    /// lives of other zones can be `lost`, receipts and returned letters for them end after that time, too.
+    /// lives of other zones can be lost, receipts and returned letters for them end after that time, too.
     pub(crate) fn take(
         &mut self,
         place: impl Fn(&Item) -> Whereabouts,
-        lost: bool,
+        can_be_lost: bool,
         now: Duration,
     ) -> Vec<Item> {
         let is_ready = |waits: &mut Waits| match place(&waits.item) {
@@ -100,7 +100,7 @@ impl Unrouted {
                 false
             }
             Whereabouts::Unknown => {
-                let ends = lost || matches!(waits.item, Item::Letters(_));
+                let ends = can_be_lost || matches!(waits.item, Item::Letters(_));
                 ends && now.saturating_sub(waits.since) >= RETURN_AFTER
             }
         };

@@ -87,8 +87,12 @@ impl ZoneState {
     fn route_waiting(&mut self, world: &mut World) {
         let mut waiting = core::mem::take(&mut self.post.unrouted);
         // A receipt waits for as long as its entity can come back.
-        let lost = !self.lost.dead.is_empty() || !self.home.shard.restored().is_empty();
-        let known = waiting.take(|item| self.whereabouts(world, item), lost, now(world));
+        let can_be_lost = !self.lost.dead.is_empty() || !self.home.shard.restored().is_empty();
+        let known = waiting.take(
+            |item| self.whereabouts(world, item),
+            can_be_lost,
+            now(world),
+        );
         self.post.unrouted = waiting;
         for item in known {
             self.route(world, item);

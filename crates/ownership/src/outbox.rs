@@ -71,19 +71,25 @@ impl Outbox {
         batches
     }
 
-    /// Notes to which zone the letters to `to` have gone. Returns `true` if that is new.
-    pub(crate) fn sent(&mut self, to: StableKey, zone: StableKey) -> bool {
-        let pending = self.recipients.get_mut(&to);
-        pending.is_some_and(|it| it.sent_to.replace(zone) != Some(zone))
+    /// Returns the entities to which letters are on their way.
+    pub(crate) fn on_the_way(&self) -> impl Iterator<Item = StableKey> {
+        let pending = self.recipients.iter();
+        let pending = pending.filter(|(_, pending)| pending.is_on_the_way);
+        pending.map(|(&to, _)| to)
     }
 
-    /// Notes that letters are no longer on their way. `is_over` gets the recipient and the zone to which they have gone.
-    /// Returns `true` if there are such letters.
-    pub(crate) fn end(&mut self, is_over: impl Fn(StableKey, StableKey) -> bool) -> bool {
+    /// Notes to which zone the letters to `to` have gone, if they are not here. Returns `true` if that is new.
+    pub(crate) fn sent(&mut self, to: StableKey, zone: Option<StableKey>) -> bool {
+        let pending = self.recipients.get_mut(&to);
+        pending.is_some_and(|it| core::mem::replace(&mut it.sent_to, zone) != zone)
+    }
+
+    /// Notes that letters are no longer on their way. `is_over` gets the recipient and the zone to which they have gone,
+    /// if they are not here. Returns `true` if there are such letters.
+    pub(crate) fn end(&mut self, is_over: impl Fn(StableKey, Option<StableKey>) -> bool) -> bool {
         let pending = self.recipients.iter();
-        let over = pending.filter(|&(&to, pending)| {
-            pending.is_on_the_way && pending.sent_to.is_some_and(|zone| is_over(to, zone))
-        });
+        let over =
+            pending.filter(|&(&to, pending)| pending.is_on_the_way && is_over(to, pending.sent_to));
         let over: Vec<_> = over.map(|(&to, _)| to).collect();
         over.iter().for_each(|&to| self.arrived(to));
         !over.is_empty()

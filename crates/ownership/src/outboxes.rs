@@ -50,6 +50,12 @@ impl Outboxes {
         self.outboxes.len()
     }
 
+    /// Returns the entities to which letters are on their way.
+    pub(crate) fn recipients(&self) -> BTreeSet<StableKey> {
+        let outboxes = self.outboxes.values();
+        outboxes.flat_map(Outbox::on_the_way).collect()
+    }
+
     /// Adds a letter, or hands it back if too much waits.
     pub(crate) fn add(&mut self, from: Life, to: StableKey, letter: Packet) -> Result<(), Packet> {
         self.changed.insert(from);
@@ -64,8 +70,8 @@ impl Outboxes {
         }
     }
 
-    /// Notes to which zone letters have gone.
-    pub(crate) fn sent(&mut self, from: Life, to: StableKey, zone: StableKey) {
+    /// Notes to which zone letters have gone, if they are not here.
+    pub(crate) fn sent(&mut self, from: Life, to: StableKey, zone: Option<StableKey>) {
         let outbox = self.outboxes.get_mut(&from);
         if outbox.is_some_and(|outbox| outbox.sent(to, zone)) {
             self.changed.insert(from);
@@ -73,7 +79,7 @@ impl Outboxes {
     }
 
     /// Notes that letters are lost. `is_lost` gets the sender, the recipient, and the zone to which they have gone.
-    pub(crate) fn end(&mut self, is_lost: impl Fn(Life, StableKey, StableKey) -> bool) {
+    pub(crate) fn end(&mut self, is_lost: impl Fn(Life, StableKey, Option<StableKey>) -> bool) {
         for (&life, outbox) in &mut self.outboxes {
             if outbox.end(|to, zone| is_lost(life, to, zone)) {
                 self.changed.insert(life);

@@ -296,7 +296,9 @@ fn restore(mut journal: Journal) -> Result<JournalId, JournalError> {
     let lost = journal.id();
     journal.restore(|stored, zones| {
         let mut stored: Stored = decode(stored).ok()?;
-        stored.outbox.end(|_, zone| !zones.contains(&zone));
+        stored
+            .outbox
+            .end(|_, zone| zone.is_some_and(|zone| !zones.contains(&zone)));
         encode(&stored).ok()
     })?;
     Ok(lost)

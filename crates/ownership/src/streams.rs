@@ -15,6 +15,7 @@ use crate::{
     item::{Item, MovedOut, encode},
     journal::Record,
     routes::Location,
+    unrouted::RETURN_AFTER,
     wire::{Items, Message},
 };
 
@@ -212,6 +213,18 @@ impl Streams {
         let is_near = heard.is_some_and(|at| now.saturating_sub(at) < Duration::from_secs(1));
         *is_asked |= !is_near;
         is_near
+    }
+
+    /// Returns `true` if all zones that have ever answered have done so within the last 30 seconds. Asks the others.
+    pub(crate) fn have_all_answered(&mut self, now: Duration) -> bool {
+        let mut is_silent = false;
+        for stream in self.streams.values_mut() {
+            let heard = stream.flight.heard;
+            let silence = heard.map_or(Duration::MAX, |at| now.saturating_sub(at));
+            stream.flight.is_asked |= stream.peer.is_some() && silence >= RETURN_AFTER / 3;
+            is_silent |= stream.peer.is_some() && silence >= RETURN_AFTER;
+        }
+        !is_silent
     }
 
     /// Takes the new items from a zone.

@@ -8,7 +8,7 @@ use bevy_ecs::error::BevyError;
 
 use crate::{
     ids::Recipient,
-    item::{Item, encode},
+    item::{Batch, Item, encode},
     journal::Record,
 };
 
@@ -85,14 +85,15 @@ impl Unrouted {
         }
     }
 
-    /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows. If the
-    /// lives of other zones can be lost, receipts and returned letters for them end after that time, too.
+    /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows. If other
+    /// zones can have lost entities for good, receipts for them end after that time, too, and the letters that come back
+    /// to them are the second result.
     pub(crate) fn take(
         &mut self,
         place: impl Fn(&Item) -> Whereabouts,
         can_be_lost: bool,
         now: Duration,
-    ) -> Vec<Item> {
+    ) -> (Vec<Item>, Vec<Batch>) {
         let is_ready = |waits: &mut Waits| match place(&waits.item) {
             Whereabouts::Known => true,
             Whereabouts::NotReady => {
@@ -100,21 +101,27 @@ impl Unrouted {
                 false
             }
             Whereabouts::Unknown => {
-                let ends = can_be_lost || matches!(waits.item, Item::Letters(_));
-                ends && now.saturating_sub(waits.since) >= RETURN_AFTER
+                let ends = can_be_lost || matches!(waits.item, Item::Letters(_) | Item::Refused(_));
+                if !ends {
+                    waits.since = now;
+                }
+                now.saturating_sub(waits.since) >= RETURN_AFTER
             }
         };
-        let mut taken = Vec::new();
+        let (mut taken, mut lost) = (Vec::new(), Vec::new());
         for (number, waits) in self.items.extract_if(.., |_, waits| is_ready(waits)) {
             self.ended.extend(waits.is_stored.then_some(number));
             let place = place(&waits.item);
             match (waits.item, place) {
                 (Item::Letters(batch), Whereabouts::Unknown) => taken.push(Item::Returned(batch)),
-                (_, Whereabouts::Unknown) => {}
+                (Item::Delivered { .. }, Whereabouts::Unknown) => {}
+                (Item::Returned(batch) | Item::Refused(batch), Whereabouts::Unknown) => {
+                    lost.push(batch);
+                }
                 (item, _) => taken.push(item),
             }
         }
-        taken
+        (taken, lost)
     }
 
     /// Returns what has changed since the last call, for the journal.

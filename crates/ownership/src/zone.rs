@@ -187,13 +187,19 @@ impl ZoneState {
                     answer => items.extend(answer),
                 }
             } else if let Some(location) = self.post.locate(to) {
-                if let Item::Letters(Batch { from, to, .. }) = item {
-                    self.post.outboxes.sent(from, to, location.zone);
-                }
+                self.note_way(&item, Some(location.zone));
                 self.post.streams.push(location.zone, item);
             } else {
+                self.note_way(&item, None);
                 self.post.unrouted.add(item, now(world));
             }
+        }
+    }
+
+    /// Notes to which zone letters of an entity of this zone go, or that they wait here.
+    fn note_way(&mut self, item: &Item, zone: Option<StableKey>) {
+        if let Item::Letters(Batch { from, to, .. }) = item {
+            self.post.outboxes.sent(*from, *to, zone);
         }
     }
 
@@ -273,6 +279,7 @@ impl ZoneState {
                 returned.extend(letters);
                 let letters = returned;
                 let rest = Item::Letters(Batch { from, to, letters });
+                self.note_way(&rest, None);
                 self.post.unrouted.add(rest, now(world));
                 return None;
             };

@@ -75,6 +75,11 @@ impl ZoneState {
             }
             self.fence(world, moved.life, moved.epoch);
         }
+        if let Some(later) = self.later_owner(&moved) {
+            // It has come from a copy of an old file, too.
+            let (known, epoch) = (moved.epoch, later.epoch);
+            return report(world, Fenced { key, known, epoch });
+        }
         let passed = moved.waited.min(LONGEST_WAY).into();
         let brought = bring_in(world, &self.home.declared, &[(&body, passed)]).pop();
         match brought.unwrap_or(Err("the entity is empty".into())) {

@@ -129,7 +129,8 @@ impl ZoneState {
         let before = self.book.belonging.remove(&key);
         let before = before.filter(|&(before, ..)| before == entity);
         let (life, epoch) = match before {
-            Some((_, life, epoch)) => (life, epoch + 1),
+            // The store may have agreed to a move to the next owner.
+            Some((_, life, epoch)) => (life, epoch + 2),
             None => (self.home.new_life(key), 1),
         };
         self.own(world, life, entity, epoch, Outbox::default());

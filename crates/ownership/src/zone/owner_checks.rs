@@ -190,8 +190,11 @@ impl ZoneState {
         self.question(
             move |store| release(store, life.key, mine),
             move |zone, _, ()| {
-                zone.moves.released.remove(&life);
-                zone.post.outboxes.touch(life);
+                // It may have lived again and despawned again since.
+                if zone.moves.released.get(&life) == Some(&epoch) {
+                    zone.moves.released.remove(&life);
+                    zone.post.outboxes.touch(life);
+                }
             },
         )
     }
@@ -296,6 +299,10 @@ impl ZoneState {
 /// Frees the key of an entity that has despawned as `mine`. The store may not have heard of this owner, or it has agreed to
 /// a move to another one. If it has another entity, the key is free already.
 fn release(store: &mut dyn OwnerStore, key: StableKey, mine: Owner) -> Result<(), Unreachable> {
+    let is_mine = |found: Owner| {
+        let is_near = found.zone == mine.zone || found.epoch <= mine.epoch + 1;
+        found.birth == mine.birth && is_near
+    };
     let mut from = Some(mine);
     loop {
         let last = from.unwrap_or(mine);
@@ -306,7 +313,7 @@ fn release(store: &mut dyn OwnerStore, key: StableKey, mine: Owner) -> Result<()
         };
         match change(store, key, from, free)? {
             Ok(()) => return Ok(()),
-            Err(found) if found.is_some_and(|it| it.birth != mine.birth) => return Ok(()),
+            Err(Some(found)) if !is_mine(found) => return Ok(()),
             Err(found) => from = found,
         }
     }
@@ -324,7 +331,10 @@ fn take_over(
         let Err(found) = change(store, key, from, to)? else {
             return Ok(true);
         };
-        let is_earlier = found.is_none_or(|it| it.birth == lost.birth && it.epoch < lost.epoch);
+        let is_earlier = found.is_none_or(|it| {
+            let is_lost = it.zone.journal == lost.zone.journal;
+            it.birth == lost.birth && (it.epoch < lost.epoch || is_lost)
+        });
         if !is_earlier {
             return Ok(false);
         }

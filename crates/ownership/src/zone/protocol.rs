@@ -17,7 +17,7 @@ use crate::{
     journal::Record,
     report::report,
     routes::Location,
-    streams::{self, StreamError},
+    streams::StreamError,
     unrouted::Whereabouts,
     wire::{Items, Message},
 };
@@ -88,7 +88,9 @@ impl ZoneState {
         let mut waiting = core::mem::take(&mut self.post.unrouted);
         // A receipt waits for as long as its entity can come back.
         let can_be_lost = !self.lost.dead.is_empty() || !self.home.shard.restored().is_empty();
-        let known = waiting.take(
+        let can_be_lost =
+            can_be_lost && waiting.len() > 0 && self.post.streams.have_all_answered(now(world));
+        let (known, lost) = waiting.take(
             |item| self.whereabouts(world, item),
             can_be_lost,
             now(world),
@@ -96,6 +98,9 @@ impl ZoneState {
         self.post.unrouted = waiting;
         for item in known {
             self.route(world, item);
+        }
+        for batch in lost {
+            self.hand_back(world, batch);
         }
     }
 
@@ -293,34 +298,42 @@ impl ZoneState {
         self.storage.ended.append(&mut lost.ended);
         let zone = self.home.me.zone;
         self.storage.ended.push(Record::Dead { zone, journal });
-        self.end_lost_letters(&lost);
-        for &zone in &lost.zones {
-            self.post.routes.forget_zone(zone);
-        }
-        for (zone, item) in lost.items {
-            match item {
-                Item::Entity(moved) if !is_free(moved.life) || self.has_been_back(&moved) => {}
-                Item::Entity(moved) => self.take_back(world, zone, moved),
-                item => self.route(world, item),
-            }
-        }
-    }
-
-    /// Returns `true` if an entity has come back and gone on since it went to a lost zone.
-    fn has_been_back(&self, moved: &MovedOut) -> bool {
-        let location = self.post.locate(Recipient::Life(moved.life));
-        location.is_some_and(|it| it.epoch > moved.epoch)
-    }
-
-    /// Stops waiting for receipts of letters that went to lost zones, except for those that go on from here.
-    fn end_lost_letters(&mut self, lost: &streams::GivenUp) {
         let here = lost.items.iter().filter_map(|(_, item)| match item {
             Item::Letters(Batch { from, to, .. }) => Some((*from, *to)),
             _ => None,
         });
         let here: HashSet<_> = here.collect();
-        let is_lost = |from, to, zone| lost.zones.contains(&zone) && !here.contains(&(from, to));
-        self.post.outboxes.end(is_lost);
+        let is_lost = |zone: StableKey| lost.zones.contains(&zone);
+        let routes = &self.post.routes;
+        let recipients = self.post.outboxes.recipients().into_iter();
+        let was_there = recipients.filter(|&to| {
+            let location = routes.locate(Recipient::Key(to));
+            location.is_some_and(|it| is_lost(it.zone))
+        });
+        let was_there: HashSet<_> = was_there.collect();
+        for &zone in &lost.zones {
+            self.post.routes.forget_zone(zone);
+        }
+        for (zone, item) in lost.items {
+            match item {
+                Item::Entity(moved)
+                    if !is_free(moved.life) || self.later_owner(&moved).is_some() => {}
+                Item::Entity(moved) => self.take_back(world, zone, moved),
+                item => self.route(world, item),
+            }
+        }
+        // Nobody will send a receipt of these.
+        let zones = lost.zones;
+        self.post.outboxes.end(|from, to, sent_to| {
+            let went_there = sent_to.is_some_and(|zone| zones.contains(&zone));
+            (went_there || was_there.contains(&to)) && !here.contains(&(from, to))
+        });
+    }
+
+    /// Returns where an entity is, if it has gone on since it was sent.
+    pub(super) fn later_owner(&self, moved: &MovedOut) -> Option<Location> {
+        let location = self.post.locate(Recipient::Life(moved.life));
+        location.filter(|it| it.epoch > moved.epoch)
     }
 
     /// Sends what there is to tell. It leaves the world when the frame is durable.

@@ -8,7 +8,9 @@ use bevy_due::{
     worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{DurableEntityCommandsExt, Shard, SimulatedDisk, Zone};
-use bevy_ecs::{error::FallbackErrorHandler, prelude::*, relationship::Relationship};
+use bevy_ecs::{
+    entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*, relationship::Relationship,
+};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 
 use crate::{
@@ -1112,4 +1114,66 @@ fn letters_go_on_when_a_lost_shard_had_one_to_pass_on() {
         "{letters:?}, and {returned} came back"
     );
     assert!(cluster.is_at_rest());
+}
+
+/// A letter that a lost zone had counts as delivered, also if its sender was on the way there.
+#[test]
+fn letters_go_on_when_their_sender_is_taken_back() {
+    let mut cluster = Cluster::acquainted(HERO, BANK);
+    let bank = cluster.entity(1, BANK);
+    cluster.world(1).entity_mut(bank).insert(Disabled);
+    cluster.mail(HERO, BANK, 2);
+    for _ in 0..20 {
+        cluster.update();
+    }
+    cluster.send_to(HERO, 1);
+    while cluster.find(HERO).is_some() {
+        cluster.update_one(0);
+    }
+    let lost = cluster.shard(1).journal_id();
+    cluster.lose_power(1, 0);
+    cluster.shard(0).reclaim(lost);
+    cluster.run_until("the hero", |cluster| cluster.find(HERO) == Some(0));
+    cluster.nodes[1].disk = SimulatedDisk::new(99);
+    cluster.start(1);
+    cluster.spawn(1, BANK, ());
+    cluster.update();
+    cluster.mail(HERO, BANK, 3);
+    cluster.run_until("the letter", |cluster| cluster.ledger(BANK).letters == [3]);
+    cluster.run_until("rest", Cluster::is_at_rest);
+}
+
+/// A receipt waits for a zone that is only down, although a journal was given up once.
+#[test]
+fn a_receipt_waits_for_a_zone_that_is_down() {
+    let mut cluster = three(None);
+    let lost = cluster.shard(2).journal_id();
+    cluster.lose_power(2, 0);
+    cluster.spawn(0, HERO, ());
+    cluster.spawn(1, BANK, ());
+    cluster.update();
+    for nth in [0, 1] {
+        cluster.shard(nth).reclaim(lost);
+    }
+    cluster.update();
+    let bank = cluster.entity(1, BANK);
+    cluster.world(1).entity_mut(bank).insert(Disabled);
+    cluster.mail(HERO, BANK, 1);
+    for _ in 0..20 {
+        cluster.update();
+    }
+    // The zone of the bank forgets where the hero is, which is down for more than 30 seconds.
+    cluster.lose_power(1, 0);
+    cluster.start(1);
+    cluster.stop(0);
+    let bank = cluster.entity(1, BANK);
+    cluster.world(1).entity_mut(bank).remove::<Disabled>();
+    for _ in 0..4000 {
+        cluster.update();
+    }
+    cluster.start(0);
+    cluster.mail(HERO, BANK, 2);
+    cluster.run_until("the letters", |cluster| {
+        cluster.ledger(BANK).letters == [1, 2]
+    });
 }

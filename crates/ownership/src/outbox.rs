@@ -26,11 +26,21 @@ pub(crate) struct Outbox {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Pending {
-    is_on_the_way: bool,
-    /// The zone to which the batch that is on its way went first. If that one is lost, the batch is, too.
-    sent_to: Option<StableKey>,
+    batch: Flight,
     /// The letters behind the batch that is on its way.
     waiting: Vec<Packet>,
+}
+
+/// Where the batch is that is on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Flight {
+    /// There is none.
+    #[default]
+    Landed,
+    /// It waits in the zone of the sender.
+    Here,
+    /// It went to this zone first. If that one is lost, the batch is, too.
+    SentTo(StableKey),
 }
 
 impl Outbox {
@@ -56,9 +66,9 @@ impl Outbox {
             return Vec::new();
         }
         let ready = self.recipients.iter_mut();
-        let ready = ready.filter(|(_, pending)| !pending.is_on_the_way);
+        let ready = ready.filter(|(_, pending)| pending.batch == Flight::Landed);
         let batches = ready.map(|(&to, pending)| {
-            pending.is_on_the_way = true;
+            pending.batch = Flight::Here;
             let letters = core::mem::take(&mut pending.waiting);
             Batch { from, to, letters }
         });
@@ -74,22 +84,27 @@ impl Outbox {
     /// Returns the entities to which letters are on their way.
     pub(crate) fn on_the_way(&self) -> impl Iterator<Item = StableKey> {
         let pending = self.recipients.iter();
-        let pending = pending.filter(|(_, pending)| pending.is_on_the_way);
+        let pending = pending.filter(|(_, pending)| pending.batch != Flight::Landed);
         pending.map(|(&to, _)| to)
     }
 
     /// Notes to which zone the letters to `to` have gone, if they are not here. Returns `true` if that is new.
     pub(crate) fn sent(&mut self, to: StableKey, zone: Option<StableKey>) -> bool {
+        let flight = zone.map_or(Flight::Here, Flight::SentTo);
         let pending = self.recipients.get_mut(&to);
-        pending.is_some_and(|it| core::mem::replace(&mut it.sent_to, zone) != zone)
+        let pending = pending.filter(|pending| pending.batch != Flight::Landed);
+        pending.is_some_and(|it| core::mem::replace(&mut it.batch, flight) != flight)
     }
 
     /// Notes that letters are no longer on their way. `is_over` gets the recipient and the zone to which they have gone,
     /// if they are not here. Returns `true` if there are such letters.
     pub(crate) fn end(&mut self, is_over: impl Fn(StableKey, Option<StableKey>) -> bool) -> bool {
         let pending = self.recipients.iter();
-        let over =
-            pending.filter(|&(&to, pending)| pending.is_on_the_way && is_over(to, pending.sent_to));
+        let over = pending.filter(|&(&to, pending)| match pending.batch {
+            Flight::Landed => false,
+            Flight::Here => is_over(to, None),
+            Flight::SentTo(zone) => is_over(to, Some(zone)),
+        });
         let over: Vec<_> = over.map(|(&to, _)| to).collect();
         over.iter().for_each(|&to| self.arrived(to));
         !over.is_empty()
@@ -98,8 +113,7 @@ impl Outbox {
     /// Notes that no letters to `to` are on their way any more.
     pub(crate) fn arrived(&mut self, to: StableKey) {
         if let Some(pending) = self.recipients.get_mut(&to) {
-            pending.is_on_the_way = false;
-            pending.sent_to = None;
+            pending.batch = Flight::Landed;
             if pending.waiting.is_empty() {
                 self.recipients.remove(&to);
             }

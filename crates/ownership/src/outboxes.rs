@@ -50,10 +50,9 @@ impl Outboxes {
         self.outboxes.len()
     }
 
-    /// Returns the entities to which letters are on their way.
-    pub(crate) fn recipients(&self) -> BTreeSet<StableKey> {
-        let outboxes = self.outboxes.values();
-        outboxes.flat_map(Outbox::on_the_way).collect()
+    /// Returns the entities to which letters are on their way, some more than once.
+    pub(crate) fn recipients(&self) -> impl Iterator<Item = StableKey> {
+        self.outboxes.values().flat_map(Outbox::on_the_way)
     }
 
     /// Adds a letter, or hands it back if too much waits.

@@ -2,10 +2,10 @@
 
 mod arrive;
 mod book;
+mod claims;
 mod leave;
 mod notes;
 mod open;
-mod owner_checks;
 mod protocol;
 mod store;
 
@@ -35,6 +35,7 @@ use crate::{
     wire::Message,
 };
 use book::{Book, Owned, State};
+use claims::Claims;
 use leave::Moves;
 pub(crate) use open::open;
 use store::Storage;
@@ -94,6 +95,7 @@ pub(crate) struct ZoneState {
     book: Book,
     post: Post,
     moves: Moves,
+    claims: Claims,
     lost: Lost,
     storage: Storage,
 }

@@ -1,7 +1,7 @@
 //! Entities that leave the zone.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bevy_due::{
     moving::{HeldMail, MoveWorldExt, MovedEntity},
@@ -10,13 +10,13 @@ use bevy_due::{
 use bevy_ecs::prelude::*;
 use thiserror::Error;
 
-use super::{Failure, ZoneState, notify, now, owner_checks::KeyInUse};
+use super::{Failure, ZoneState, claims::KeyInUse, notify, now};
 use crate::{
     components,
     events::MoveFailed,
     ids::{Life, ZoneId},
     item::{Item, MovedOut, encode},
-    owners::{Owner, Referee},
+    owners::Owner,
     stored::{Body, Stored},
 };
 
@@ -37,26 +37,9 @@ pub(super) const JOURNAL_LOST: &str = "the journal of the zone is lost";
 const STORE_SILENT: &str = "the store of owners has not answered for two seconds";
 
 /// The entities that are to leave.
+#[derive(Default)]
 pub(super) struct Moves {
     pub(super) departures: BTreeMap<Entity, Departure>,
-    /// The entities for which the store of owners has yet to say whether they may leave.
-    pub(super) asked: BTreeSet<StableKey>,
-    /// Who decides on owners, if the journals do not.
-    pub(super) referee: Option<Referee>,
-    /// What the store of owners has to hear when the frame is durable: the entities that are new, and that have despawned.
-    pub(super) born: Vec<Life>,
-    pub(super) died: Vec<Life>,
-    /// The entities that have despawned, with their epochs, and that the store of owners still has.
-    pub(super) released: BTreeMap<Life, u64>,
-    /// The entities whose keys belong to other ones.
-    pub(super) conflicts: BTreeMap<Life, Conflict>,
-}
-
-/// The store of owners has another entity with the same key.
-pub(super) struct Conflict {
-    /// When to claim the key again.
-    pub(super) again: Duration,
-    pub(super) attempts: u32,
 }
 
 /// An entity that is to leave.
@@ -79,18 +62,6 @@ pub(super) enum Step {
 }
 
 impl Moves {
-    pub(super) fn new(referee: Option<Referee>) -> Self {
-        Self {
-            departures: BTreeMap::new(),
-            asked: BTreeSet::new(),
-            referee,
-            born: Vec::new(),
-            died: Vec::new(),
-            released: BTreeMap::new(),
-            conflicts: BTreeMap::new(),
-        }
-    }
-
     /// Lets an entity leave, whatever it was asked before.
     pub(super) fn decide(&mut self, entity: Entity, owner: Owner) {
         let departure = Departure {
@@ -155,41 +126,30 @@ impl ZoneState {
         let now = now(world);
         let has_time = now.saturating_sub(since) < REACH_WITHIN;
         // The question may be that of an earlier move, which has failed by now.
-        let is_asked = step == Step::Asked || self.moves.asked.contains(&key);
-        match step {
-            Step::Decided(_) => {}
-            _ if self.is_in_conflict(key) => {
-                self.note_failed_move(entity, zone, KeyInUse(key).to_string());
-                return None;
+        let is_asked = step == Step::Asked || self.claims.asked.contains(&key);
+        let life = self.book.owned.get(&key)?.life;
+        let reason = match step {
+            Step::Decided(owner) => {
+                let met = self.meet(owner.zone);
+                let left = met.and_then(|()| self.leave(world, key, entity, zone));
+                let error = left.err()?;
+                self.claim_from(life, owner);
+                error.to_string()
             }
+            _ if self.claims.is_in_conflict(life) => KeyInUse(key).to_string(),
             _ if is_asked && has_time => return Some(departure),
-            _ if is_asked => {
-                self.note_failed_move(entity, zone, STORE_SILENT.into());
-                return None;
-            }
-            _ if self.is_near(zone, now) => {
-                if let Some(step) = self.ask_to_leave(world, key, zone) {
-                    return Some(Departure { step, ..departure });
-                }
-            }
+            _ if is_asked => STORE_SILENT.into(),
+            _ if self.is_near(zone, now) => match self.ask_to_leave(world, key, zone) {
+                Some(step) => return Some(Departure { step, ..departure }),
+                None => self.leave(world, key, entity, zone).err()?.to_string(),
+            },
             _ if has_time => return Some(departure),
             _ => {
                 self.post.streams.forget_stranger(zone);
-                self.note_failed_move(entity, zone, NoAnswer(zone).to_string());
-                return None;
+                NoAnswer(zone).to_string()
             }
-        }
-        let life = self.book.owned.get(&key)?.life;
-        let left = match step {
-            Step::Decided(owner) => self.meet(owner.zone),
-            _ => Ok(()),
         };
-        if let Err(error) = left.and_then(|()| self.leave(world, key, entity, zone)) {
-            if let Step::Decided(owner) = step {
-                self.claim_from(life, owner);
-            }
-            self.note_failed_move(entity, zone, error.to_string());
-        }
+        self.note_failed_move(entity, zone, reason);
         None
     }
 
@@ -198,11 +158,6 @@ impl ZoneState {
         let id = self.post.streams.id_of(zone);
         let is_lost = id.is_some_and(|id| self.lost.dead.contains(&id.journal));
         !is_lost && self.post.streams.is_near(zone, now)
-    }
-
-    fn is_in_conflict(&self, key: StableKey) -> bool {
-        let owned = self.book.owned.get(&key);
-        owned.is_some_and(|owned| self.moves.conflicts.contains_key(&owned.life))
     }
 
     /// Notes the journal of the zone that the store of owners has agreed to. Fails if the zone has another one, or its

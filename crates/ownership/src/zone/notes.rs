@@ -134,8 +134,8 @@ impl ZoneState {
             None => (self.home.new_life(key), 1),
         };
         self.own(world, life, entity, epoch, Outbox::default());
-        self.moves.released.remove(&life);
-        self.moves.born.push(life);
+        self.claims.released.remove(&life);
+        self.claims.born.push(life);
     }
 
     /// Notes that an entity belongs to another one, and gets no letters of its own until it is free again.
@@ -160,9 +160,9 @@ impl ZoneState {
             let (life, epoch) = (owned.life, owned.epoch);
             self.end_life(life, epoch);
             self.post.outboxes.touch(life);
-            if self.moves.referee.is_some() {
-                self.moves.released.insert(life, epoch);
-                self.moves.died.push(life);
+            if self.claims.referee.is_some() {
+                self.claims.released.insert(life, epoch);
+                self.claims.died.push(life);
             }
         }
     }

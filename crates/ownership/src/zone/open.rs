@@ -18,7 +18,7 @@ use bevy_ecs::prelude::*;
 use thiserror::Error;
 
 use super::{
-    Book, Home, Lost, Moves, Owned, Post, State, Zone, ZoneState, arrive::bring_in, now,
+    Book, Claims, Home, Lost, Moves, Owned, Post, State, Zone, ZoneState, arrive::bring_in, now,
     store::Storage,
 };
 use crate::{
@@ -73,7 +73,7 @@ pub(crate) fn open(
         journal: shard.journal_id(),
         zone: key,
     };
-    let moves = Moves::new(shard.referee());
+    let claims = Claims::new(shard.referee());
     let storage = Storage::new(&shard, sender.clone(), Readings::of(world, 0), before);
     let mut zone = ZoneState {
         home: Home {
@@ -94,7 +94,8 @@ pub(crate) fn open(
             to_tell: Vec::new(),
             failures: Vec::new(),
         },
-        moves,
+        moves: Moves::default(),
+        claims,
         lost: Lost {
             dead: dead.into_iter().collect(),
             reclaims: 0,
@@ -200,8 +201,8 @@ impl ZoneState {
     fn bring_last_letters_back(&mut self, (life, epoch): (Life, u64), outbox: Outbox) {
         self.post.outboxes.insert(life, outbox);
         self.post.outboxes.touch(life);
-        if self.moves.referee.is_some() && epoch > 0 {
-            self.moves.released.insert(life, epoch);
+        if self.claims.referee.is_some() && epoch > 0 {
+            self.claims.released.insert(life, epoch);
         }
     }
 

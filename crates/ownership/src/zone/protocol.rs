@@ -281,7 +281,7 @@ impl ZoneState {
         if !self.lost.dead.insert(journal) {
             return;
         }
-        match self.moves.referee.is_some() {
+        match self.claims.referee.is_some() {
             true => self.take_over_what_goes_to(journal),
             false => self.bury(world, journal, &|_| true),
         }
@@ -298,19 +298,8 @@ impl ZoneState {
         self.storage.ended.append(&mut lost.ended);
         let zone = self.home.me.zone;
         self.storage.ended.push(Record::Dead { zone, journal });
-        let here = lost.items.iter().filter_map(|(_, item)| match item {
-            Item::Letters(Batch { from, to, .. }) => Some((*from, *to)),
-            _ => None,
-        });
-        let here: HashSet<_> = here.collect();
-        let is_lost = |zone: StableKey| lost.zones.contains(&zone);
-        let routes = &self.post.routes;
-        let recipients = self.post.outboxes.recipients().into_iter();
-        let was_there = recipients.filter(|&to| {
-            let location = routes.locate(Recipient::Key(to));
-            location.is_some_and(|it| is_lost(it.zone))
-        });
-        let was_there: HashSet<_> = was_there.collect();
+        let here = letters_in(&lost.items);
+        let was_there = self.recipients_at(&lost.zones);
         for &zone in &lost.zones {
             self.post.routes.forget_zone(zone);
         }
@@ -328,6 +317,16 @@ impl ZoneState {
             let went_there = sent_to.is_some_and(|zone| zones.contains(&zone));
             (went_there || was_there.contains(&to)) && !here.contains(&(from, to))
         });
+    }
+
+    /// Returns the recipients of letters that are believed in these zones.
+    fn recipients_at(&self, zones: &[StableKey]) -> HashSet<StableKey> {
+        let recipients = self.post.outboxes.recipients();
+        let there = recipients.filter(|&to| {
+            let location = self.post.routes.locate(Recipient::Key(to));
+            location.is_some_and(|it| zones.contains(&it.zone))
+        });
+        there.collect()
     }
 
     /// Returns where an entity is, if it has gone on since it was sent.
@@ -356,6 +355,15 @@ impl ZoneState {
         }
         Ok(())
     }
+}
+
+/// Returns the senders and recipients of the letters among these items.
+fn letters_in(items: &[(StableKey, Item)]) -> HashSet<(Life, StableKey)> {
+    let letters = items.iter().filter_map(|(_, item)| match item {
+        Item::Letters(Batch { from, to, .. }) => Some((*from, *to)),
+        _ => None,
+    });
+    letters.collect()
 }
 
 /// The game has despawned the entity to which other zones send.

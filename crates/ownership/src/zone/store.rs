@@ -203,7 +203,7 @@ impl ZoneState {
     fn last_record(&self, life: Life) -> Result<Record> {
         let zone = self.home.me.zone;
         let outbox = self.post.outboxes.copy(life);
-        let released = self.moves.released.get(&life).copied();
+        let released = self.claims.released.get(&life).copied();
         if outbox.is_empty() && released.is_none() {
             let epoch = u64::MAX;
             return Ok(Record::Gone { zone, life, epoch });
@@ -328,7 +328,7 @@ impl ZoneState {
     /// Returns the number of things that the zone has to look after.
     fn leaves_or_waits(&self) -> usize {
         let items = self.post.streams.len() + self.post.unrouted.len();
-        items + self.moves.departures.len() + self.moves.conflicts.len() + self.post.failures.len()
+        items + self.moves.departures.len() + self.claims.conflicts() + self.post.failures.len()
     }
 
     /// Lets a world that sleeps look after its zone in time: when something is on its way, or when its clocks are to be

@@ -1,6 +1,7 @@
-//! What a store of owners is asked.
+//! What a zone claims, if a store decides who owns an entity.
 
 use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_due::worlds::StableKey;
 use bevy_ecs::world::World;
@@ -8,20 +9,61 @@ use thiserror::Error;
 
 use super::{
     ZoneState,
-    leave::{Conflict, Departure, Step},
+    leave::{Departure, Step},
     now, with_zone,
 };
 use crate::{
     changes::Outgoing,
     committer::Effect,
     ids::{JournalId, Life, Recipient, ZoneId},
-    owners::{Owner, OwnerStore, Unreachable, change},
+    owners::{Owner, OwnerStore, Referee, Unreachable, change},
     report::report,
 };
 
 /// How long an entity waits before it claims its key again, and after how many attempts it is reported.
 const CLAIM_AGAIN: Duration = Duration::from_millis(250);
 const REPORT_AFTER: u32 = 8;
+
+/// What the store of owners is asked, and has yet to hear.
+#[derive(Default)]
+pub(super) struct Claims {
+    /// Who asks the store. `None` if the journals decide.
+    pub(super) referee: Option<Referee>,
+    /// The entities for which the store has yet to say whether they may leave.
+    pub(super) asked: BTreeSet<StableKey>,
+    /// What to tell the store when the frame is durable: the entities that are new, and that have despawned.
+    pub(super) born: Vec<Life>,
+    pub(super) died: Vec<Life>,
+    /// The entities that have despawned, with their epochs, and that the store still has.
+    pub(super) released: BTreeMap<Life, u64>,
+    /// The entities whose keys belong to other ones.
+    conflicts: BTreeMap<Life, Conflict>,
+}
+
+/// The store has another entity with the same key.
+struct Conflict {
+    /// When to claim the key again.
+    again: Duration,
+    attempts: u32,
+}
+
+impl Claims {
+    pub(super) fn new(referee: Option<Referee>) -> Self {
+        Self {
+            referee,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn is_in_conflict(&self, life: Life) -> bool {
+        self.conflicts.contains_key(&life)
+    }
+
+    /// Returns the number of entities whose keys belong to other ones.
+    pub(super) fn conflicts(&self) -> usize {
+        self.conflicts.len()
+    }
+}
 
 impl ZoneState {
     /// Asks the store of owners, if there is one, until it answers this zone.
@@ -30,9 +72,7 @@ impl ZoneState {
         question: impl Fn(&mut dyn OwnerStore) -> Result<T, Unreachable> + Send + 'static,
         answer: impl FnOnce(&mut Self, &mut World, T) + Send + 'static,
     ) {
-        if let Some(ask) = self.question(question, answer) {
-            ask();
-        }
+        run(self.question(question, answer));
     }
 
     /// Returns what asks the store of owners, if there is one.
@@ -41,7 +81,7 @@ impl ZoneState {
         question: impl Fn(&mut dyn OwnerStore) -> Result<T, Unreachable> + Send + 'static,
         answer: impl FnOnce(&mut Self, &mut World, T) + Send + 'static,
     ) -> Option<Effect> {
-        let referee = self.moves.referee.clone()?;
+        let referee = self.claims.referee.clone()?;
         let sender = self.home.sender.clone();
         let answer = move |world: &mut World, found| {
             with_zone(world, |zone, world| answer(zone, world, found));
@@ -58,9 +98,7 @@ impl ZoneState {
 
     /// Claims an entity that is here.
     fn claim(&self, life: Life, epoch: u64, from: Option<Owner>) {
-        if let Some(claim) = self.claim_of(life, epoch, from) {
-            claim();
-        }
+        run(self.claim_of(life, epoch, from));
     }
 
     fn claim_of(&self, life: Life, epoch: u64, from: Option<Owner>) -> Option<Effect> {
@@ -68,7 +106,7 @@ impl ZoneState {
         self.question(
             move |store| change(store, life.key, from, to),
             move |zone, world, changed| match changed {
-                Ok(()) => _ = zone.moves.conflicts.remove(&life),
+                Ok(()) => _ = zone.claims.conflicts.remove(&life),
                 Err(other) => zone.follow(world, (life, epoch), other),
             },
         )
@@ -77,14 +115,14 @@ impl ZoneState {
     /// Returns what tells the store which entities are new and which have despawned. It must not know that before the
     /// journal does.
     pub(super) fn tell_store(&mut self) -> Vec<Effect> {
-        let born = core::mem::take(&mut self.moves.born);
+        let born = core::mem::take(&mut self.claims.born);
         let born = born.into_iter().filter_map(|life| {
             let owned = self.owned(Recipient::Life(life))?;
             self.claim_of(life, owned.epoch, None)
         });
         let mut told: Vec<_> = born.collect();
-        for life in core::mem::take(&mut self.moves.died) {
-            let epoch = self.moves.released.get(&life).copied();
+        for life in core::mem::take(&mut self.claims.died) {
+            let epoch = self.claims.released.get(&life).copied();
             told.extend(epoch.and_then(|epoch| self.release(life, epoch)));
         }
         told
@@ -93,7 +131,7 @@ impl ZoneState {
     /// Asks for all entities of the journal whether they still belong to this zone, and releases the keys of those that
     /// have despawned.
     pub(super) fn check_owners(&self) {
-        if self.moves.referee.is_none() {
+        if self.claims.referee.is_none() {
             return;
         }
         for owned in self.book.owned.values() {
@@ -108,10 +146,8 @@ impl ZoneState {
                 },
             );
         }
-        for (&life, &epoch) in &self.moves.released {
-            self.release(life, epoch)
-                .into_iter()
-                .for_each(|tell| tell());
+        for (&life, &epoch) in &self.claims.released {
+            run(self.release(life, epoch));
         }
     }
 
@@ -158,7 +194,7 @@ impl ZoneState {
 
     /// Notes that another entity has the key. It may have despawned already, and its zone has yet to tell the store.
     fn note_conflict(&mut self, world: &World, life: Life) {
-        let conflicts = &mut self.moves.conflicts;
+        let conflicts = &mut self.claims.conflicts;
         let attempts = conflicts.get(&life).map_or(0, |it| it.attempts) + 1;
         if attempts == REPORT_AFTER {
             report(world, KeyInUse(life.key));
@@ -170,7 +206,7 @@ impl ZoneState {
     /// Claims the entities again whose keys belonged to other ones.
     pub(super) fn claim_again(&mut self, world: &World) {
         let now = now(world);
-        let mut conflicts = core::mem::take(&mut self.moves.conflicts);
+        let mut conflicts = core::mem::take(&mut self.claims.conflicts);
         conflicts.retain(|&life, conflict| {
             let owned = self.owned(Recipient::Life(life));
             if let Some(owned) = owned
@@ -181,7 +217,7 @@ impl ZoneState {
             }
             owned.is_some()
         });
-        self.moves.conflicts = conflicts;
+        self.claims.conflicts = conflicts;
     }
 
     /// Returns what tells the store that an entity has despawned.
@@ -191,8 +227,8 @@ impl ZoneState {
             move |store| release(store, life.key, mine),
             move |zone, _, ()| {
                 // It may have lived again and despawned again since.
-                if zone.moves.released.get(&life) == Some(&epoch) {
-                    zone.moves.released.remove(&life);
+                if zone.claims.released.get(&life) == Some(&epoch) {
+                    zone.claims.released.remove(&life);
                     zone.post.outboxes.touch(life);
                 }
             },
@@ -206,7 +242,7 @@ impl ZoneState {
         key: StableKey,
         zone: StableKey,
     ) -> Option<Step> {
-        self.moves.referee.as_ref()?;
+        self.claims.referee.as_ref()?;
         let owned = self.book.owned.get(&key)?;
         let (life, epoch) = (owned.life, owned.epoch);
         let from = self.owner(life, epoch);
@@ -218,7 +254,7 @@ impl ZoneState {
         let question = self.question(
             move |store| change(store, key, Some(from), to),
             move |zone, world, changed| {
-                zone.moves.asked.remove(&key);
+                zone.claims.asked.remove(&key);
                 match changed {
                     Ok(()) => zone.may_leave(life, to),
                     Err(other) => zone.follow(world, (life, epoch), other),
@@ -226,7 +262,7 @@ impl ZoneState {
             },
         );
         world.resource::<Outgoing>().push(question?, 0);
-        self.moves.asked.insert(key);
+        self.claims.asked.insert(key);
         Some(Step::Asked)
     }
 
@@ -293,6 +329,12 @@ impl ZoneState {
             },
             move |zone, world, free| zone.bury(world, journal, &|life| free.contains(&life)),
         );
+    }
+}
+
+fn run(ask: Option<Effect>) {
+    if let Some(ask) = ask {
+        ask();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shards on simulated disks, in one process, updated in turn.
 
 use core::time::Duration;
-use std::{collections::BTreeMap, time::Instant};
+use std::{collections::BTreeMap, thread, time::Instant};
 
 use bevy_app::prelude::*;
 use bevy_due::{
@@ -10,7 +10,8 @@ use bevy_due::{
     worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{
-    Arrived, DurableEntityCommandsExt, MailReturned, MoveFailed, Shard, SimulatedDisk, Zone,
+    Arrived, DurableEntityCommandsExt, JournalId, MailReturned, MoveFailed, Shard, SimulatedDisk,
+    Zone,
 };
 use bevy_ecs::{error::FallbackErrorHandler, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
@@ -112,6 +113,25 @@ impl Cluster {
         cluster
     }
 
+    /// Starts three zones of which each has spoken with each.
+    pub(crate) fn three(store: Option<MemoryStore>) -> Self {
+        let mut cluster = Self::with_store(3, store);
+        for nth in 0..3 {
+            cluster.spawn(nth, StableKey(100 + nth as u64), ());
+        }
+        cluster.run(3);
+        for from in 0..3 {
+            for to in 0..3 {
+                cluster.mail(StableKey(100 + from), StableKey(100 + to), 1);
+            }
+        }
+        cluster.run_until("the letters", |cluster| {
+            (0..3).all(|nth| cluster.ledger(StableKey(100 + nth)).gold == 3)
+        });
+        cluster.run_until("rest", Self::is_at_rest);
+        cluster
+    }
+
     /// Starts a process from what is on its disk.
     pub(crate) fn start(&mut self, nth: usize) {
         let Node {
@@ -161,6 +181,46 @@ impl Cluster {
     pub(crate) fn stop(&mut self, nth: usize) {
         self.nodes[nth].end();
         self.nodes[nth].disk = self.nodes[nth].disk.after_kill();
+    }
+
+    /// Loses a process with its disk. Returns its journal.
+    pub(crate) fn lose(&mut self, nth: usize) -> JournalId {
+        let lost = self.shard(nth).journal_id();
+        self.lose_power(nth, 0);
+        lost
+    }
+
+    /// Starts a process with an empty disk.
+    pub(crate) fn begin_anew(&mut self, nth: usize, seed: u64) {
+        self.nodes[nth].disk = SimulatedDisk::new(seed);
+        self.start(nth);
+    }
+
+    /// Loses a process, and starts it again from a copy of its disk. All others give the lost one up.
+    pub(crate) fn restore(&mut self, nth: usize, copy: SimulatedDisk) {
+        self.lose_power(nth, 0);
+        let lost = Shard::restore_simulated(copy.clone()).unwrap();
+        for other in (0..self.nodes.len()).filter(|&other| other != nth) {
+            self.shard(other).reclaim(lost);
+            self.update_one(other);
+        }
+        self.nodes[nth].disk = copy;
+        self.start(nth);
+    }
+
+    /// Runs frames of each process.
+    pub(crate) fn run(&mut self, frames: u32) {
+        for _ in 0..frames {
+            self.update();
+        }
+    }
+
+    /// Runs frames until a store of owners has had the time to answer.
+    pub(crate) fn wait_for_answers(&mut self) {
+        for _ in 0..500 {
+            self.update();
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Runs a frame of each process, and lets it become durable.
@@ -244,6 +304,12 @@ impl Cluster {
         home.map(|(nth, _)| nth)
     }
 
+    /// Returns `true` if an entity lives in a node.
+    pub(crate) fn has(&self, nth: usize, key: StableKey) -> bool {
+        let app = self.nodes[nth].app.as_ref().unwrap();
+        app.world().resource::<Zone>().entity(key).is_some()
+    }
+
     /// Returns the entity with a key in a node.
     pub(crate) fn entity(&mut self, nth: usize, key: StableKey) -> Entity {
         self.world(nth).resource::<Zone>().entity(key).unwrap()
@@ -277,6 +343,29 @@ impl Cluster {
         let nth = self.find(key).unwrap();
         let entity = self.entity(nth, key);
         self.world(nth).commands().entity(entity).move_to(zone(to));
+    }
+
+    /// Moves an entity.
+    #[track_caller]
+    pub(crate) fn move_to(&mut self, key: StableKey, to: u64) {
+        self.send_to(key, to);
+        self.run_until("the move", |cluster| cluster.find(key) == Some(to as usize));
+    }
+
+    /// Runs frames of the home of an entity until it is on its way to another one.
+    pub(crate) fn let_leave(&mut self, key: StableKey, to: u64) {
+        let from = self.find(key).unwrap();
+        self.send_to(key, to);
+        while self.has(from, key) {
+            self.update_one(from);
+        }
+    }
+
+    /// Runs frames of a node until an entity is there.
+    pub(crate) fn let_arrive(&mut self, key: StableKey, nth: usize) {
+        while !self.has(nth, key) {
+            self.update_one(nth);
+        }
     }
 
     pub(crate) fn mail(&mut self, from: StableKey, to: StableKey, gold: u8) {

@@ -2,9 +2,10 @@
 
 mod announced;
 mod cluster;
+mod copies;
+mod effects;
 mod faults;
 mod forged;
-mod hard_cases;
 mod keys;
 mod lost;
 mod mail;

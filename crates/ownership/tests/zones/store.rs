@@ -5,14 +5,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use bevy_due::worlds::StableKey;
+use bevy_due::{OwnedBy, worlds::StableKey};
 use bevy_due_ownership::{
-    ChangeError, JournalId, Owner, OwnerStore, Shard, SimulatedDisk, Unreachable, ZoneId,
+    ChangeError, DurableEntityCommandsExt, JournalId, Owner, OwnerStore, Shard, SimulatedDisk,
+    Unreachable, ZoneId,
 };
 use bevy_ecs::error::{BevyError, FallbackErrorHandler};
 
 use crate::{
-    cluster::{Cluster, Failures},
+    cluster::{Cluster, Failures, zone},
     random::Random,
 };
 
@@ -108,7 +109,7 @@ const ELSEWHERE: ZoneId = ZoneId {
 };
 
 /// Zones of which the first one owns the hero, as the store knows.
-fn with_hero(zones: u64, store: &MemoryStore) -> Cluster {
+pub(crate) fn with_hero(zones: u64, store: &MemoryStore) -> Cluster {
     let mut cluster = Cluster::with_store(zones, Some(store.clone()));
     cluster.spawn(0, HERO, ());
     cluster.run_until("the claim", |_| {
@@ -139,9 +140,7 @@ fn an_owner_that_has_lost_an_entity_drops_it_when_it_moves() {
     store.give(HERO, ELSEWHERE, 3);
     cluster.send_to(HERO, 1);
     cluster.run_until("the loss", |cluster| cluster.find(HERO).is_none());
-    for _ in 0..20 {
-        cluster.update();
-    }
+    cluster.run(20);
     assert_eq!(cluster.find(HERO), None);
     assert!(cluster.is_at_rest(), "it is not on its way either");
 }
@@ -171,9 +170,7 @@ fn a_journal_that_others_have_given_up_keeps_what_it_owns() {
     cluster.run_until("rest", Cluster::is_at_rest);
     let lost = cluster.shard(1).journal_id();
     cluster.shard(0).reclaim(lost);
-    for _ in 0..100 {
-        cluster.update();
-    }
+    cluster.run(100);
     assert_eq!(cluster.find(HERO), Some(2));
 }
 
@@ -246,13 +243,6 @@ fn decided(store: &MemoryStore, cluster: &Cluster) {
     store.give(HERO, zone, 2);
 }
 
-fn wait_for_answers(cluster: &mut Cluster) {
-    for _ in 0..500 {
-        cluster.update();
-        std::thread::sleep(core::time::Duration::from_millis(1));
-    }
-}
-
 #[test]
 fn an_entity_that_was_to_leave_and_that_this_build_cannot_load_is_not_lost() {
     let store = MemoryStore::new(6);
@@ -261,11 +251,11 @@ fn an_entity_that_was_to_leave_and_that_this_build_cannot_load_is_not_lost() {
     decided(&store, &cluster);
     cluster.nodes[0].knows_ledgers = false;
     cluster.start(0);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     cluster.stop(0);
     cluster.nodes[0].knows_ledgers = true;
     cluster.start(0);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert!(cluster.find(HERO).is_some());
 }
 
@@ -275,7 +265,7 @@ fn the_last_letters_of_an_entity_that_was_to_leave_are_not_lost() {
     let store = MemoryStore::new(7);
     let mut cluster = with_hero(2, &store);
     cluster.spawn(1, BANK, ());
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     cluster.mail(HERO, BANK, 1);
     cluster.run_until("the first letter", |cluster| {
         cluster.ledger(BANK).letters == [1] && cluster.is_at_rest()
@@ -291,29 +281,10 @@ fn the_last_letters_of_an_entity_that_was_to_leave_are_not_lost() {
     cluster.update();
     cluster.stop(0);
     cluster.start(0);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     cluster.start(1);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(cluster.ledger(BANK).letters, [1, 2, 3]);
-}
-
-#[test]
-fn a_shard_that_is_restored_from_a_copy_keeps_what_the_store_gave_the_lost_one() {
-    let store = MemoryStore::new(8);
-    let mut cluster = with_hero(2, &store);
-    cluster.lose_power(0, 0);
-    Shard::restore_simulated(cluster.nodes[0].disk.clone()).unwrap();
-    cluster.start(0);
-    wait_for_answers(&mut cluster);
-    assert_eq!(cluster.find(HERO), Some(0));
-    cluster.run_until("the move", |cluster| {
-        // It fails while the store does not answer.
-        if cluster.find(HERO) == Some(0) {
-            cluster.send_to(HERO, 1);
-        }
-        std::thread::sleep(core::time::Duration::from_millis(1));
-        cluster.find(HERO) == Some(1)
-    });
 }
 
 #[test]
@@ -327,13 +298,13 @@ fn a_key_can_be_used_again_while_the_store_names_an_earlier_entity() {
     cluster.update();
     let before = store.owner_of(HERO);
     cluster.spawn(0, HERO, ());
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(cluster.find(HERO), Some(0), "it goes nowhere by itself");
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
     assert_ne!(store.owner_of(HERO).birth, before.birth);
     cluster.stop(0);
     cluster.start(0);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     move_hero(&mut cluster, 0, 1);
 }
 
@@ -346,7 +317,7 @@ fn an_entity_does_not_leave_for_a_journal_that_is_being_given_up() {
     cluster.run_until("rest", Cluster::is_at_rest);
     let other = StableKey(8);
     cluster.spawn(0, other, ());
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     // The zone takes nothing any more. One entity is on its way there, and one has asked the store.
     let lost = cluster.shard(1).journal_id();
     leave_for_nowhere(&mut cluster);
@@ -355,13 +326,11 @@ fn an_entity_does_not_leave_for_a_journal_that_is_being_given_up() {
     cluster.update_one(0);
     cluster.lose_power(1, 0);
     cluster.shard(0).reclaim(lost);
-    for _ in 0..10 {
-        cluster.update();
-    }
+    cluster.run(10);
     assert_eq!(cluster.find(HERO), None, "the store decides");
     assert_eq!(cluster.find(other), Some(0));
     store.set_down(false);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(cluster.find(HERO), Some(0));
     assert_eq!(cluster.find(other), Some(0));
     for key in [HERO, other] {
@@ -383,10 +352,9 @@ fn an_entity_that_the_store_does_not_know_can_be_reclaimed() {
     leave_for_nowhere(&mut cluster);
     // The store was lost, too.
     store.0.lock().unwrap().owners.clear();
-    let lost = cluster.shard(1).journal_id();
-    cluster.lose_power(1, 0);
+    let lost = cluster.lose(1);
     cluster.shard(0).reclaim(lost);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(cluster.find(HERO), Some(0));
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
 }
@@ -398,8 +366,7 @@ fn an_entity_that_was_to_leave_for_another_journal_stays() {
     cluster.stop(0);
     decided(&store, &cluster);
     cluster.lose_power(1, 0);
-    cluster.nodes[1].disk = SimulatedDisk::new(99);
-    cluster.start(1);
+    cluster.begin_anew(1, 99);
     store.set_down(true);
     cluster.start(0);
     cluster.spawn(1, StableKey(8), ());
@@ -409,7 +376,7 @@ fn an_entity_that_was_to_leave_for_another_journal_stays() {
         !cluster.ledger(HERO).letters.is_empty()
     });
     store.set_down(false);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(cluster.find(HERO), Some(0));
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
 }
@@ -423,10 +390,8 @@ fn of_two_entities_with_one_key_the_first_keeps_it_until_it_despawns() {
     cluster.world(1).insert_resource(FallbackErrorHandler(note));
     let first = store.owner_of(HERO);
     cluster.spawn(1, HERO, ());
-    wait_for_answers(&mut cluster);
-    for _ in 0..300 {
-        cluster.update();
-    }
+    cluster.wait_for_answers();
+    cluster.run(300);
     assert_eq!(store.owner_of(HERO), first);
     for nth in [0, 1] {
         cluster.entity(nth, HERO);
@@ -440,7 +405,7 @@ fn of_two_entities_with_one_key_the_first_keeps_it_until_it_despawns() {
     );
     let hero = cluster.entity(0, HERO);
     cluster.world(0).despawn(hero);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[1].key);
     move_hero(&mut cluster, 1, 0);
 }
@@ -449,7 +414,7 @@ fn of_two_entities_with_one_key_the_first_keeps_it_until_it_despawns() {
 fn a_key_is_free_although_the_zone_crashed_before_the_store_heard_so() {
     let store = MemoryStore::new(14);
     let mut cluster = with_hero(2, &store);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     store.set_down(true);
     let hero = cluster.entity(0, HERO);
     cluster.world(0).despawn(hero);
@@ -458,7 +423,7 @@ fn a_key_is_free_although_the_zone_crashed_before_the_store_heard_so() {
     store.set_down(false);
     assert!(store.owner_of(HERO).birth.is_some());
     cluster.start(0);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(store.owner_of(HERO).birth, None);
     cluster.stop(0);
     let shard = Shard::open_simulated(cluster.nodes[0].disk.after_kill()).unwrap();
@@ -469,7 +434,7 @@ fn a_key_is_free_although_the_zone_crashed_before_the_store_heard_so() {
 fn a_key_is_not_free_before_the_end_of_its_entity_is_durable() {
     let store = MemoryStore::new(15);
     let mut cluster = with_hero(2, &store);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     cluster.nodes[0].disk.crash_after(0);
     let hero = cluster.entity(0, HERO);
     cluster.world(0).despawn(hero);
@@ -482,37 +447,16 @@ fn a_key_is_not_free_before_the_end_of_its_entity_is_durable() {
 }
 
 #[test]
-fn a_key_can_be_used_again_in_a_shard_that_was_restored() {
-    let store = MemoryStore::new(20);
-    let mut cluster = with_hero(2, &store);
-    cluster.lose_power(0, 0);
-    Shard::restore_simulated(cluster.nodes[0].disk.clone()).unwrap();
-    cluster.start(0);
-    wait_for_answers(&mut cluster);
-    let hero = cluster.entity(0, HERO);
-    cluster.world(0).despawn(hero);
-    cluster.update();
-    cluster.spawn(0, HERO, ());
-    wait_for_answers(&mut cluster);
-    assert_eq!(cluster.find(HERO), Some(0));
-    assert_eq!(
-        store.owner_of(HERO).zone.journal,
-        cluster.shard(0).journal_id()
-    );
-}
-
-#[test]
 fn a_key_that_a_lost_journal_owned_is_free() {
     let store = MemoryStore::new(21);
     let mut cluster = with_hero(2, &store);
     move_hero(&mut cluster, 0, 1);
     cluster.run_until("rest", Cluster::is_at_rest);
-    let lost = cluster.shard(1).journal_id();
-    cluster.lose_power(1, 0);
+    let lost = cluster.lose(1);
     cluster.shard(0).reclaim(lost);
     cluster.update();
     cluster.spawn(0, HERO, ());
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[0].key);
 }
 
@@ -527,7 +471,7 @@ fn the_store_does_not_hear_of_an_entity_before_it_is_durable() {
     cluster.lose_power(0, 0);
     assert!(store.0.lock().unwrap().owners.is_empty());
     cluster.spawn(1, HERO, ());
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[1].key);
 }
 
@@ -535,7 +479,7 @@ fn the_store_does_not_hear_of_an_entity_before_it_is_durable() {
 fn the_key_of_an_entity_that_came_back_is_free_when_it_has_despawned() {
     let store = MemoryStore::new(23);
     let mut cluster = with_hero(2, &store);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     // The second zone can't load the hero.
     cluster.stop(1);
     cluster.nodes[1].knows_ledgers = false;
@@ -552,10 +496,253 @@ fn the_key_of_an_entity_that_came_back_is_free_when_it_has_despawned() {
     });
     let hero = cluster.entity(0, HERO);
     cluster.world(0).despawn(hero);
-    wait_for_answers(&mut cluster);
+    cluster.wait_for_answers();
     assert_eq!(store.owner_of(HERO).birth, None);
 }
 
 fn failed_moves(cluster: &mut Cluster) -> usize {
     cluster.world(0).resource::<Failures>().moves.len()
+}
+
+/// The same with a store, which answers a frame later.
+#[test]
+fn what_was_acknowledged_in_the_frame_of_a_reclaim_is_not_sent_again_with_a_store() {
+    let store = MemoryStore::new(21);
+    let mut cluster = Cluster::three(Some(store));
+    cluster.spawn(0, HERO, ());
+    cluster.wait_for_answers();
+    for nth in 0.. {
+        if nth % 150 == 0 && cluster.has(0, HERO) {
+            cluster.update();
+            cluster.send_to(HERO, 1);
+        }
+        if !cluster.has(0, HERO) {
+            break;
+        }
+        cluster.update_one(0);
+        std::thread::sleep(core::time::Duration::from_millis(1));
+    }
+    cluster.let_arrive(HERO, 1);
+    let lost = cluster.shard(1).journal_id();
+    for nth in 0.. {
+        if nth % 150 == 0 && cluster.has(1, HERO) {
+            cluster.update_one(2);
+            cluster.update_one(1);
+            cluster.send_to(HERO, 2);
+        }
+        if !cluster.has(1, HERO) {
+            break;
+        }
+        cluster.update_one(1);
+        cluster.update_one(2);
+        std::thread::sleep(core::time::Duration::from_millis(1));
+    }
+    cluster.let_arrive(HERO, 2);
+    cluster.lose_power(1, 0);
+    cluster.shard(2).reclaim(lost);
+    cluster.update_one(2);
+    cluster.wait_for_answers();
+    assert_eq!(cluster.find(HERO), Some(2));
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    cluster.begin_anew(1, 99);
+    cluster.wait_for_answers();
+    assert_eq!(cluster.find(HERO), Some(2));
+}
+
+/// A shard is lost that had asked the store to pass an entity on, before it had stored that it has it.
+#[test]
+fn an_entity_that_a_lost_shard_only_wanted_to_pass_on_is_taken_back() {
+    let store = MemoryStore::new(25);
+    let mut cluster = Cluster::three(Some(store.clone()));
+    cluster.spawn(0, HERO, ());
+    cluster.wait_for_answers();
+    for from in 0..2 {
+        for to in 0..3 {
+            cluster.mail(StableKey(100 + from), StableKey(100 + to), 1);
+        }
+    }
+    cluster.run_until("the letters", |cluster| {
+        cluster.is_at_rest() && cluster.ledger(StableKey(102)).gold == 5
+    });
+    cluster.send_to(HERO, 1);
+    for _ in 0..100 {
+        cluster.update_one(0);
+        pause();
+    }
+    assert!(!cluster.has(0, HERO));
+    cluster.nodes[1]
+        .disk
+        .set_sync_time(core::time::Duration::from_secs(3));
+    cluster.app(1).update();
+    assert!(cluster.has(1, HERO));
+    cluster.send_to(HERO, 2);
+    cluster.app(1).update();
+    for _ in 0..60 {
+        pause();
+    }
+    assert_eq!(store.owner_of(HERO).epoch, 2, "the arrival is not durable");
+    let lost = cluster.lose(1);
+    for nth in [0, 2] {
+        cluster.shard(nth).reclaim(lost);
+    }
+    cluster.wait_for_answers();
+    assert!(
+        cluster.find(HERO).is_some(),
+        "no disk has it: {:?}",
+        store.owner_of(HERO)
+    );
+}
+
+/// Moves, crashes and lost shards, with a store: what no lost disk had is in one zone.
+#[test]
+fn lost_shards_lose_what_they_had_and_double_nothing_with_a_store() {
+    let count = std::env::var("SEEDS").ok().and_then(|it| it.parse().ok());
+    for seed in 0..count.unwrap_or(1) {
+        let store = MemoryStore::new(seed);
+        let mut random = Random(seed * 15_485_863 + 5);
+        let mut cluster = Cluster::three(Some(store.clone()));
+        let keys = 1..=8;
+        for key in keys.clone() {
+            cluster.spawn((key % 3) as usize, StableKey(key), ());
+        }
+        cluster.wait_for_answers();
+        let mut may_be_lost = std::collections::BTreeSet::new();
+        let mut disks = 1000 + seed * 100;
+        for _ in 0..400 {
+            let key = StableKey(1 + random.below(8));
+            let nth = random.below(3) as usize;
+            if cluster.has(nth, key) {
+                let entity = cluster.entity(nth, key);
+                let to = zone(random.below(3));
+                cluster.world(nth).commands().entity(entity).move_to(to);
+            }
+            let some = random.below(3) as usize;
+            match random.below(40) {
+                0 => {
+                    let seed = random.next();
+                    cluster.lose_power(some, seed);
+                    cluster.start(some);
+                }
+                1 => {
+                    let lost = cluster.shard(some).journal_id();
+                    let seed = random.next();
+                    cluster.lose_power(some, seed);
+                    let disk = cluster.nodes[some].disk.clone();
+                    let shard = Shard::open_simulated(disk).unwrap();
+                    let (keys, items) = shard.unopened();
+                    may_be_lost.extend(keys);
+                    if items > 0 {
+                        // Those that were on their way from there.
+                        for key in 1..=8 {
+                            let key = StableKey(key);
+                            if (0..3).all(|nth| nth == some || !cluster.has(nth, key))
+                                && store.owner_of(key).zone.journal != lost
+                            {
+                                may_be_lost.insert(key);
+                            }
+                        }
+                    }
+                    drop(shard);
+                    for other in (0..3).filter(|&it| it != some) {
+                        cluster.shard(other).reclaim(lost);
+                    }
+                    disks += 1;
+                    cluster.nodes[some].disk = SimulatedDisk::new(disks);
+                    cluster.start(some);
+                }
+                2 => store.set_down(true),
+                3 | 4 => store.set_down(false),
+                _ => {}
+            }
+            for nth in 0..3 {
+                if random.below(3) > 0 {
+                    cluster.app(nth).update();
+                }
+            }
+            if random.below(2) > 0 {
+                cluster.wait();
+                std::thread::sleep(core::time::Duration::from_millis(random.below(4)));
+            }
+        }
+        store.set_down(false);
+        for nth in 0..3 {
+            let seed = random.next();
+            cluster.wait();
+            cluster.lose_power(nth, seed);
+            cluster.start(nth);
+        }
+        for _ in 0..6 {
+            cluster.wait_for_answers();
+        }
+        let lost: Vec<_> = keys
+            .map(StableKey)
+            .filter(|&key| cluster.find(key).is_none())
+            .filter(|key| !may_be_lost.contains(key))
+            .collect();
+        assert!(
+            lost.is_empty(),
+            "seed {seed}: {lost:?} are lost, {may_be_lost:?} may be"
+        );
+    }
+}
+
+/// Lets the thread of the store run.
+pub(crate) fn pause() {
+    std::thread::sleep(core::time::Duration::from_millis(5));
+}
+
+#[test]
+fn an_entity_that_the_lost_shard_had_claimed_again_is_taken_back() {
+    let store = MemoryStore::new(26);
+    let mut cluster = with_hero(2, &store);
+    let zone = ZoneId {
+        journal: cluster.shard(1).journal_id(),
+        zone: cluster.nodes[1].key,
+    };
+    leave_for_nowhere(&mut cluster);
+    // It arrived there, and could not move on. The acknowledgement was lost.
+    store.give(HERO, zone, 4);
+    let lost = cluster.lose(1);
+    cluster.shard(0).reclaim(lost);
+    cluster.wait_for_answers();
+    assert_eq!(cluster.find(HERO), Some(0));
+}
+
+#[test]
+fn the_end_of_an_old_copy_does_not_free_the_key_of_its_original() {
+    let store = MemoryStore::new(27);
+    let mut cluster = with_hero(1, &store);
+    cluster.stop(0);
+    store.give(HERO, ELSEWHERE, 5);
+    let original = store.owner_of(HERO);
+    store.set_down(true);
+    cluster.start(0);
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).despawn(hero);
+    cluster.update();
+    store.set_down(false);
+    cluster.wait_for_answers();
+    assert_eq!(store.owner_of(HERO), original);
+}
+
+#[test]
+fn an_entity_that_belonged_to_another_one_when_the_store_agreed_to_its_move_is_not_lost() {
+    let store = MemoryStore::new(28);
+    let mut cluster = with_hero(2, &store);
+    let lord = cluster.spawn(0, StableKey(9), ());
+    cluster.wait_for_answers();
+    store.set_down(true);
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).entity_mut(hero).insert(OwnedBy(lord));
+    cluster.update();
+    cluster.world(0).entity_mut(hero).remove::<OwnedBy>();
+    cluster.update();
+    // The store has heard of the move, and of nothing since.
+    decided(&store, &cluster);
+    cluster.lose_power(0, 0);
+    store.set_down(false);
+    cluster.start(0);
+    cluster.wait_for_answers();
+    assert!(cluster.find(HERO).is_some());
 }

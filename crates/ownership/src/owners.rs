@@ -23,8 +23,55 @@ use crate::{ids::ZoneId, report::report};
 /// [unreachable](ChangeError::Unreachable), of which the error handler of the world hears once for each call.
 /// Entities that are to move act on in their old zone meanwhile. After two seconds their move fails.
 ///
-/// A key belongs to one entity until the store hears that it has despawned. Another entity that gets the key before is
-/// reported after two seconds, and can't move.
+/// A key belongs to one entity until the store hears that it has despawned. A second entity with the key can't move
+/// meanwhile, and is reported after two seconds.
+///
+/// # Examples
+///
+/// A store in memory, for a test:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use bevy_due::worlds::StableKey;
+/// use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Unreachable, ZoneId};
+///
+/// #[derive(Default)]
+/// struct InMemory(HashMap<StableKey, Owner>);
+///
+/// impl OwnerStore for InMemory {
+///     fn change(
+///         &mut self,
+///         key: StableKey,
+///         from: Option<Owner>,
+///         to: Owner,
+///     ) -> Result<(), ChangeError> {
+///         let owner = self.0.get(&key).copied();
+///         if owner != from && owner != Some(to) {
+///             return Err(ChangeError::Lost(owner));
+///         }
+///         self.0.insert(key, to);
+///         Ok(())
+///     }
+///
+///     fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable> {
+///         Ok(self.0.get(&key).copied())
+///     }
+/// }
+///
+/// const HERO: StableKey = StableKey(7);
+/// let zone = |zone| ZoneId { journal: JournalId(1), zone: StableKey(zone) };
+/// let first = Owner { zone: zone(1), epoch: 1, birth: Some(5) };
+/// let second = Owner { zone: zone(2), epoch: 2, ..first };
+///
+/// let mut store = InMemory::default();
+/// store.change(HERO, None, first)?;
+/// store.change(HERO, Some(first), second)?;
+/// store.change(HERO, Some(first), second)?; // It was made before.
+/// let lost = ChangeError::Lost(Some(second));
+/// assert_eq!(store.change(HERO, None, first), Err(lost));
+/// assert_eq!(store.owner(HERO), Ok(Some(second)));
+/// # Ok::<(), ChangeError>(())
+/// ```
 pub trait OwnerStore: Send + 'static {
     /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. The change must be durable
     /// when this returns. If it was made before, this succeeds again.

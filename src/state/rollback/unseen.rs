@@ -11,8 +11,8 @@ use crate::{clock::OnClock, state::part::Part, timer::Cooldown};
 
 /// The components that systems write to unseen, as they were at the last look.
 ///
-/// A write is unseen if no observer is told of it. Only what was written since the last look is copied: copying each
-/// entity for each snapshot would cost more than everything else.
+/// A write is unseen if it triggers no observer. The log copies only entities that were written since the last look:
+/// copying each entity for each snapshot would cost more than everything else.
 pub(super) struct Unseen {
     looked_at: Tick,
     clocks: EntityHashMap<OnClock>,

@@ -132,8 +132,8 @@ fn all_or_error(
 }
 
 /// Returns an entity and everything that depends on it: what it owns, and those pauses and speed modifiers of all of
-/// these that belong to nobody else, with what they own. Each
-/// entity depends on at most one, so that it is saved once.
+/// these that belong to nobody else, with the entities that they own. Each entity depends on at most one, so that it is
+/// saved once.
 pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
     let mut found: Vec<EntityRef> = world.get_entity(entity).into_iter().collect();
     let mut seen: EntityHashSet = [entity].into_iter().collect();

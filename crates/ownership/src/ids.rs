@@ -1,9 +1,15 @@
 //! The names of shards, zones and entities.
 
-use core::fmt;
+use core::{fmt, hash::BuildHasher};
+use std::hash::RandomState;
 
 use bevy_due::worlds::StableKey;
 use serde::{Deserialize, Serialize};
+
+/// Returns a random number, by which something can be told from all others.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(())
+}
 
 /// The random number that a shard gets when its file is created.
 ///
@@ -32,6 +38,14 @@ pub(crate) struct Life {
     pub(crate) key: StableKey,
     /// A random number.
     pub(crate) birth: u64,
+}
+
+impl Life {
+    /// Returns a new entity with a key.
+    pub(crate) fn new(key: StableKey) -> Self {
+        let birth = random();
+        Self { key, birth }
+    }
 }
 
 /// To whom something goes.

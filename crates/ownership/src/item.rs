@@ -18,17 +18,21 @@ pub(crate) enum Item {
     Entity(MovedOut),
     /// Letters from one entity to another, in order.
     Letters(Batch),
-    /// `to` has the letters that `from` has sent, so the next ones can go.
-    Delivered { from: Life, to: StableKey },
-    /// Nobody knows the recipient of these letters.
+    /// `to` has this batch of the letters that `from` has sent, so the next ones can go.
+    Delivered {
+        from: Life,
+        to: StableKey,
+        id: Option<u64>,
+    },
+    /// Nobody knows the recipient of these letters, or the outbox of the sender had no room for them.
     Returned(Batch),
-    /// The outbox of the sender had no room for this letter.
-    Refused(Batch),
 }
 
 /// Letters from one entity to another, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Batch {
+    /// A random number, or `None` if the letters have never left.
+    pub(crate) id: Option<u64>,
     pub(crate) from: Life,
     pub(crate) to: StableKey,
     pub(crate) letters: Vec<Packet>,
@@ -85,9 +89,19 @@ impl Item {
         match self {
             Self::Entity(_) => None,
             Self::Letters(batch) => Some(Recipient::Key(batch.to)),
-            Self::Delivered { from, .. }
-            | Self::Returned(Batch { from, .. })
-            | Self::Refused(Batch { from, .. }) => Some(Recipient::Life(*from)),
+            Self::Delivered { from, .. } | Self::Returned(Batch { from, .. }) => {
+                Some(Recipient::Life(*from))
+            }
+        }
+    }
+
+    /// Returns the batch of which this is the letters or the receipt.
+    pub(crate) fn batch(&self) -> Option<u64> {
+        match self {
+            Self::Entity(_) => None,
+            Self::Letters(Batch { id, .. })
+            | Self::Returned(Batch { id, .. })
+            | Self::Delivered { id, .. } => *id,
         }
     }
 }

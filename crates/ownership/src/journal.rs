@@ -7,10 +7,8 @@ mod simulated;
 #[cfg(test)]
 mod tests;
 
-use core::hash::BuildHasher;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    hash::RandomState,
     path::Path,
 };
 
@@ -26,7 +24,7 @@ pub use simulated::SimulatedDisk;
 
 use crate::{
     error::JournalError,
-    ids::{JournalId, Life, ZoneId},
+    ids::{JournalId, Life, ZoneId, random},
 };
 use file::JournalFile;
 
@@ -138,12 +136,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Gives the file a new id, without anything that was between its zones and others. `forget` changes the stored
-    /// forms of its entities.
-    pub(crate) fn restore(
-        &mut self,
-        forget: impl Fn(&[u8], &BTreeSet<StableKey>) -> Option<Vec<u8>>,
-    ) -> Result<(), JournalError> {
+    /// Gives the file a new id, without anything that was between its zones and others.
+    pub(crate) fn restore(&mut self) -> Result<(), JournalError> {
         let Some(database) = &self.database else {
             return Ok(());
         };
@@ -152,21 +146,14 @@ impl Journal {
             let contents = read(database)?;
             let transaction = database.begin_write()?;
             let mut tables = Tables::open(&transaction)?;
-            let zones: BTreeSet<StableKey> = contents.zones.keys().copied().collect();
             tables.streams.retain(|_, _| false)?;
-            let is_here = |to| zones.contains(&StableKey(to));
+            let is_here = |to| contents.zones.contains_key(&StableKey(to));
             tables.items.retain(|(_, to, _), _| is_here(to))?;
             for (zone, recovered) in &contents.zones {
                 let streams = recovered.streams.iter();
                 for (peer, numbers) in streams.filter(|(peer, _)| peer.journal == self.id) {
                     let stream = (zone.0, id.0, peer.zone.0);
                     tables.streams.insert(stream, *numbers)?;
-                }
-                for (&Life { key, birth }, (epoch, body)) in &recovered.entities {
-                    if let Some(body) = forget(body, &zones) {
-                        let entity = (zone.0, key.0, birth);
-                        tables.entities.insert(entity, (*epoch, &*body))?;
-                    }
                 }
             }
             drop(tables);
@@ -212,8 +199,8 @@ fn initialize(file: &JournalFile) -> Result<Database, JournalError> {
 }
 
 fn random_id() -> JournalId {
-    let random = || u128::from(RandomState::new().hash_one(()));
-    JournalId(random() << 64 | random())
+    let [first, second] = [random(), random()].map(u128::from);
+    JournalId(first << 64 | second)
 }
 
 /// Returns the text by which an id can be found in a damaged file.

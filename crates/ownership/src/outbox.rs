@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use bevy_due::{message::Packet, worlds::StableKey};
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::Life, item::Batch};
+use crate::{
+    ids::{Life, random},
+    item::Batch,
+};
 
 /// The number of letters that can wait in an outbox.
 pub(crate) const MAX_LETTERS: usize = 1024;
@@ -15,7 +18,7 @@ pub(crate) const MAX_BYTES: usize = 768 << 10;
 /// The letters of an entity that are not delivered yet, by recipient.
 ///
 /// At most one batch is on its way from one entity to another. The next one leaves when it has been delivered.
-/// So letters stay in order, however often both entities move, and no number needs to be remembered.
+/// So letters stay in order, however often both entities move, and the recipient has no number to remember.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Outbox {
     recipients: BTreeMap<StableKey, Pending>,
@@ -26,21 +29,10 @@ pub(crate) struct Outbox {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Pending {
-    batch: Flight,
-    /// The letters behind the batch that is on its way.
+    /// The batch that is on its way.
+    batch: Option<u64>,
+    /// The letters behind it.
     waiting: Vec<Packet>,
-}
-
-/// Where the batch is that is on its way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Flight {
-    /// There is none.
-    #[default]
-    Landed,
-    /// It waits in the zone of the sender.
-    Here,
-    /// It went to this zone first. If that one is lost, the batch is, too.
-    SentTo(StableKey),
 }
 
 impl Outbox {
@@ -66,11 +58,15 @@ impl Outbox {
             return Vec::new();
         }
         let ready = self.recipients.iter_mut();
-        let ready = ready.filter(|(_, pending)| pending.batch == Flight::Landed);
+        let ready = ready.filter(|(_, pending)| pending.batch.is_none());
         let batches = ready.map(|(&to, pending)| {
-            pending.batch = Flight::Here;
-            let letters = core::mem::take(&mut pending.waiting);
-            Batch { from, to, letters }
+            pending.batch = Some(random());
+            Batch {
+                id: pending.batch,
+                from,
+                to,
+                letters: core::mem::take(&mut pending.waiting),
+            }
         });
         let batches: Vec<_> = batches.collect();
         let letters = batches.iter().flat_map(|batch| &batch.letters);
@@ -81,43 +77,30 @@ impl Outbox {
         batches
     }
 
-    /// Returns the entities to which letters are on their way.
-    pub(crate) fn on_the_way(&self) -> impl Iterator<Item = StableKey> {
-        let pending = self.recipients.iter();
-        let pending = pending.filter(|(_, pending)| pending.batch != Flight::Landed);
-        pending.map(|(&to, _)| to)
+    /// Returns the batches that are on their way.
+    pub(crate) fn on_the_way(&self) -> impl Iterator<Item = u64> {
+        self.recipients.values().filter_map(|pending| pending.batch)
     }
 
-    /// Notes to which zone the letters to `to` have gone, if they are not here. Returns `true` if that is new.
-    pub(crate) fn sent(&mut self, to: StableKey, zone: Option<StableKey>) -> bool {
-        let flight = zone.map_or(Flight::Here, Flight::SentTo);
-        let pending = self.recipients.get_mut(&to);
-        let pending = pending.filter(|pending| pending.batch != Flight::Landed);
-        pending.is_some_and(|it| core::mem::replace(&mut it.batch, flight) != flight)
-    }
-
-    /// Notes that letters are no longer on their way. `is_over` gets the recipient and the zone to which they have gone,
-    /// if they are not here. Returns `true` if there are such letters.
-    pub(crate) fn end(&mut self, is_over: impl Fn(StableKey, Option<StableKey>) -> bool) -> bool {
-        let pending = self.recipients.iter();
-        let over = pending.filter(|&(&to, pending)| match pending.batch {
-            Flight::Landed => false,
-            Flight::Here => is_over(to, None),
-            Flight::SentTo(zone) => is_over(to, Some(zone)),
-        });
-        let over: Vec<_> = over.map(|(&to, _)| to).collect();
-        over.iter().for_each(|&to| self.arrived(to));
-        !over.is_empty()
-    }
-
-    /// Notes that no letters to `to` are on their way any more.
-    pub(crate) fn arrived(&mut self, to: StableKey) {
-        if let Some(pending) = self.recipients.get_mut(&to) {
-            pending.batch = Flight::Landed;
+    /// Notes that a batch to `to` is no longer on its way. A batch that was sent after it still is.
+    pub(crate) fn arrived(&mut self, to: StableKey, id: Option<u64>) {
+        if let Some(pending) = self.recipients.get_mut(&to)
+            && pending.batch == id
+        {
+            pending.batch = None;
             if pending.waiting.is_empty() {
                 self.recipients.remove(&to);
             }
         }
+    }
+
+    /// Notes that batches are no longer on their way, and returns `true` if there are such ones.
+    pub(crate) fn end(&mut self, is_over: impl Fn(u64) -> bool) -> bool {
+        let pending = self.recipients.iter();
+        let over = pending.filter(|(_, pending)| pending.batch.is_some_and(&is_over));
+        let over: Vec<_> = over.map(|(&to, pending)| (to, pending.batch)).collect();
+        over.iter().for_each(|&(to, id)| self.arrived(to, id));
+        !over.is_empty()
     }
 }
 
@@ -141,18 +124,17 @@ mod tests {
         for id in [1, 2] {
             outbox.add(THERE, letter(id)).unwrap();
         }
-        let batch = |letters| Batch {
-            from: HERE,
-            to: THERE,
-            letters,
-        };
-        let first = vec![letter(1), letter(2)];
-        assert_eq!(outbox.take_ready(HERE), [batch(first)]);
+        let first = outbox.take_ready(HERE).remove(0);
+        assert_eq!(first.letters, [letter(1), letter(2)]);
         outbox.add(THERE, letter(3)).unwrap();
         assert_eq!(outbox.take_ready(HERE), []);
-        outbox.arrived(THERE);
-        assert_eq!(outbox.take_ready(HERE), [batch(vec![letter(3)])]);
-        outbox.arrived(THERE);
+        outbox.arrived(THERE, first.id);
+        let second = outbox.take_ready(HERE).remove(0);
+        assert_eq!(second.letters, [letter(3)]);
+        // The receipt of the first one comes again.
+        outbox.arrived(THERE, first.id);
+        assert_eq!(outbox.on_the_way().next(), second.id);
+        outbox.arrived(THERE, second.id);
         assert!(outbox.is_empty());
         assert_eq!(outbox, Outbox::default());
     }

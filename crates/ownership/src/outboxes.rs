@@ -50,8 +50,8 @@ impl Outboxes {
         self.outboxes.len()
     }
 
-    /// Returns the entities to which letters are on their way, some more than once.
-    pub(crate) fn recipients(&self) -> impl Iterator<Item = StableKey> {
+    /// Returns the batches that are on their way.
+    pub(crate) fn on_the_way(&self) -> impl Iterator<Item = u64> {
         self.outboxes.values().flat_map(Outbox::on_the_way)
     }
 
@@ -61,26 +61,18 @@ impl Outboxes {
         self.outboxes.entry(from).or_default().add(to, letter)
     }
 
-    /// Notes that letters have arrived.
-    pub(crate) fn arrived(&mut self, from: Life, to: StableKey) {
+    /// Notes that a batch is no longer on its way.
+    pub(crate) fn arrived(&mut self, from: Life, to: StableKey, id: Option<u64>) {
         if let Some(outbox) = self.outboxes.get_mut(&from) {
-            outbox.arrived(to);
+            outbox.arrived(to, id);
             self.changed.insert(from);
         }
     }
 
-    /// Notes to which zone letters have gone, if they are not here.
-    pub(crate) fn sent(&mut self, from: Life, to: StableKey, zone: Option<StableKey>) {
-        let outbox = self.outboxes.get_mut(&from);
-        if outbox.is_some_and(|outbox| outbox.sent(to, zone)) {
-            self.changed.insert(from);
-        }
-    }
-
-    /// Notes that letters are lost. `is_lost` gets the sender, the recipient, and the zone to which they have gone.
-    pub(crate) fn end(&mut self, is_lost: impl Fn(Life, StableKey, Option<StableKey>) -> bool) {
+    /// Notes that batches are no longer on their way.
+    pub(crate) fn end(&mut self, is_over: impl Fn(u64) -> bool) {
         for (&life, outbox) in &mut self.outboxes {
-            if outbox.end(|to, zone| is_lost(life, to, zone)) {
+            if outbox.end(&is_over) {
                 self.changed.insert(life);
             }
         }

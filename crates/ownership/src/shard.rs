@@ -20,10 +20,8 @@ use crate::{
     committer::{Committer, Stall, Submitter},
     error::JournalError,
     ids::JournalId,
-    item::{decode, encode},
     journal::{Contents, Journal, Recovered},
     owners::{OwnerStore, Referee},
-    stored::Stored,
 };
 
 /// A process with a file, in which the [zones](Shard::zone) of this process live.
@@ -238,6 +236,8 @@ impl Shard {
     ///   [store of owners](Self::with_owners), it stays with the third shard.
     /// - A letter that it had acknowledged counts as delivered. All other letters on their way to it go to the entity that
     ///   has the key now, or come back. A letter that it took without acknowledging it may therefore arrive twice.
+    /// - Letters of which it had the last word block later ones of the same sender to the same entity for at least 30
+    ///   seconds. They end when all other shards have answered for so long, and none of them has the letters.
     pub fn reclaim(&self, journal: JournalId) {
         let mut zones = self.zones();
         zones.reclaimed.push(journal);
@@ -291,16 +291,10 @@ impl Shard {
     }
 }
 
-/// Lets the entities of a copy send their next letters, whatever has become of those that went to other shards.
+/// Gives a copy another id, and returns that which it had.
 fn restore(mut journal: Journal) -> Result<JournalId, JournalError> {
     let lost = journal.id();
-    journal.restore(|stored, zones| {
-        let mut stored: Stored = decode(stored).ok()?;
-        stored
-            .outbox
-            .end(|_, zone| zone.is_some_and(|zone| !zones.contains(&zone)));
-        encode(&stored).ok()
-    })?;
+    journal.restore()?;
     Ok(lost)
 }
 

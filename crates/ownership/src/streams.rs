@@ -1,17 +1,14 @@
 //! The numbered items between this zone and the others.
 
-use core::{hash::BuildHasher, time::Duration};
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    hash::RandomState,
-};
+use core::time::Duration;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use bevy_due::worlds::StableKey;
 use bevy_ecs::error::BevyError;
 use thiserror::Error;
 
 use crate::{
-    ids::{JournalId, Recipient, ZoneId},
+    ids::{JournalId, Recipient, ZoneId, random},
     item::{Item, MovedOut, encode},
     journal::Record,
     routes::Location,
@@ -147,7 +144,7 @@ impl Streams {
     pub(crate) fn new(me: ZoneId) -> Self {
         Self {
             me,
-            session: RandomState::new().hash_one(()),
+            session: random(),
             streams: BTreeMap::new(),
             leaving: HashMap::new(),
         }
@@ -198,6 +195,11 @@ impl Streams {
                 leaving.remove(&life.key);
             }
         }
+    }
+
+    /// Returns the items that were not acknowledged.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.streams.values().flat_map(|stream| &stream.items)
     }
 
     /// Returns the number of items that were not acknowledged.
@@ -521,7 +523,7 @@ fn bytes<'a>(items: impl IntoIterator<Item = &'a Item>) -> usize {
 fn size(item: &Item) -> usize {
     let content = match item {
         Item::Entity(moved) => moved.stored.len(),
-        Item::Letters(batch) | Item::Returned(batch) | Item::Refused(batch) => {
+        Item::Letters(batch) | Item::Returned(batch) => {
             let letters = batch.letters.iter();
             letters.map(|letter| letter.payload().len() + 8).sum()
         }

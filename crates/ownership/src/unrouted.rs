@@ -67,6 +67,11 @@ impl Unrouted {
         self.items.insert(number, waits);
     }
 
+    /// Returns the items that wait.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.items.values().map(|waits| &waits.item)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
@@ -85,13 +90,13 @@ impl Unrouted {
         }
     }
 
-    /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows. If other
-    /// zones can have lost entities for good, receipts for them end after that time, too, and the letters that come back
-    /// to them are the second result.
+    /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows. If
+    /// `may_wait_in_vain`, receipts end after that time, too. The letters that come back to an entity that nobody knows are
+    /// the second result.
     pub(crate) fn take(
         &mut self,
         place: impl Fn(&Item) -> Whereabouts,
-        can_be_lost: bool,
+        may_wait_in_vain: bool,
         now: Duration,
     ) -> (Vec<Item>, Vec<Batch>) {
         let is_ready = |waits: &mut Waits| match place(&waits.item) {
@@ -101,8 +106,10 @@ impl Unrouted {
                 false
             }
             Whereabouts::Unknown => {
-                let ends = can_be_lost || matches!(waits.item, Item::Letters(_) | Item::Refused(_));
-                if !ends {
+                // The sender of a batch waits for its receipt.
+                let is_awaited =
+                    !matches!(waits.item, Item::Letters(_)) && waits.item.batch().is_some();
+                if is_awaited && !may_wait_in_vain {
                     waits.since = now;
                 }
                 now.saturating_sub(waits.since) >= RETURN_AFTER
@@ -115,9 +122,7 @@ impl Unrouted {
             match (waits.item, place) {
                 (Item::Letters(batch), Whereabouts::Unknown) => taken.push(Item::Returned(batch)),
                 (Item::Delivered { .. }, Whereabouts::Unknown) => {}
-                (Item::Returned(batch) | Item::Refused(batch), Whereabouts::Unknown) => {
-                    lost.push(batch);
-                }
+                (Item::Returned(batch), Whereabouts::Unknown) => lost.push(batch),
                 (item, _) => taken.push(item),
             }
         }

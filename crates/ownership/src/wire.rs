@@ -32,6 +32,10 @@ pub(crate) enum Message {
     },
     /// Where entities are.
     Located(Vec<Location>),
+    /// A zone looks for these batches of letters, or for their receipts.
+    FindLetters { from: StableKey, batches: Vec<u64> },
+    /// A zone has something of these batches.
+    FoundLetters(Vec<u64>),
     /// The journal will never be opened again.
     Dead {
         journal: JournalId,

@@ -4,6 +4,7 @@ mod arrive;
 mod book;
 mod claims;
 mod leave;
+mod lost;
 mod notes;
 mod open;
 mod protocol;
@@ -23,7 +24,7 @@ use thiserror::Error;
 use crate::{
     components::Declared,
     events::{MailReturned, MoveFailed},
-    ids::{JournalId, Life, Recipient, ZoneId},
+    ids::{Life, Recipient, ZoneId},
     item::{Batch, Item},
     outbox::Outbox,
     outboxes::Outboxes,
@@ -37,6 +38,7 @@ use crate::{
 use book::{Book, Owned, State};
 use claims::Claims;
 use leave::Moves;
+use lost::Lost;
 pub(crate) use open::open;
 use store::Storage;
 
@@ -107,8 +109,6 @@ struct Home {
     declared: Vec<Declared>,
     shard: Shard,
     sender: MessageSender,
-    /// The number of the last birth.
-    births: u64,
     /// A random number of this world, which names entities.
     names: u64,
 }
@@ -123,13 +123,6 @@ struct Post {
     to_tell: Vec<(Option<StableKey>, Message)>,
     /// What failed at the end of the last frame. Entities hear of it in the next one, which stores what they do then.
     failures: Vec<Failure>,
-}
-
-/// The journals that nobody will open again.
-struct Lost {
-    dead: BTreeSet<JournalId>,
-    /// How many of the journals that the shard has given up this zone has given up.
-    reclaims: usize,
 }
 
 /// Something that a game asked for at the end of a frame, and that did not happen.
@@ -152,15 +145,6 @@ pub(crate) fn with_zone<Out>(
 fn now(world: &World) -> Duration {
     let time = world.get_resource::<Time<Real>>();
     time.map(Time::elapsed).unwrap_or_default()
-}
-
-impl Home {
-    /// Returns a new entity with a key.
-    fn new_life(&mut self, key: StableKey) -> Life {
-        self.births = self.births.wrapping_add(1);
-        let birth = self.births;
-        Life { key, birth }
-    }
 }
 
 impl Post {
@@ -189,19 +173,10 @@ impl ZoneState {
                     answer => items.extend(answer),
                 }
             } else if let Some(location) = self.post.locate(to) {
-                self.note_way(&item, Some(location.zone));
                 self.post.streams.push(location.zone, item);
             } else {
-                self.note_way(&item, None);
                 self.post.unrouted.add(item, now(world));
             }
-        }
-    }
-
-    /// Notes to which zone letters of an entity of this zone go, or that they wait here.
-    fn note_way(&mut self, item: &Item, zone: Option<StableKey>) {
-        if let Item::Letters(Batch { from, to, .. }) = item {
-            self.post.outboxes.sent(*from, *to, zone);
         }
     }
 
@@ -240,16 +215,12 @@ impl ZoneState {
     fn deliver(&mut self, world: &mut World, item: Item) -> Option<Item> {
         match item {
             Item::Letters(batch) => self.deliver_letters(world, batch),
-            Item::Delivered { from, to } => {
-                self.post.outboxes.arrived(from, to);
+            Item::Delivered { from, to, id } => {
+                self.post.outboxes.arrived(from, to, id);
                 None
             }
             Item::Returned(batch) => {
-                self.post.outboxes.arrived(batch.from, batch.to);
-                self.hand_back(world, batch);
-                None
-            }
-            Item::Refused(batch) => {
+                self.post.outboxes.arrived(batch.from, batch.to, batch.id);
                 self.hand_back(world, batch);
                 None
             }
@@ -258,7 +229,9 @@ impl ZoneState {
     }
 
     fn hand_back(&self, world: &mut World, batch: Batch) {
-        let Batch { from, to, letters } = batch;
+        let Batch {
+            from, to, letters, ..
+        } = batch;
         let owned = self.owned(Recipient::Life(from));
         let Some(entity) = owned.and_then(Owned::entity) else {
             let (from, letters) = (from.key, letters.len());
@@ -271,7 +244,12 @@ impl ZoneState {
 
     /// Calls the recipient for each letter, here and now: what waited in its mailbox would be lost if it despawned.
     fn deliver_letters(&mut self, world: &mut World, batch: Batch) -> Option<Item> {
-        let Batch { from, to, letters } = batch;
+        let Batch {
+            id,
+            from,
+            to,
+            letters,
+        } = batch;
         let mut letters = VecDeque::from(letters);
         let mut returned = Vec::new();
         while let Some(letter) = letters.pop_front() {
@@ -280,9 +258,13 @@ impl ZoneState {
                 letters.push_front(letter);
                 returned.extend(letters);
                 let letters = returned;
-                let rest = Item::Letters(Batch { from, to, letters });
-                self.note_way(&rest, None);
-                self.post.unrouted.add(rest, now(world));
+                let rest = Batch {
+                    id,
+                    from,
+                    to,
+                    letters,
+                };
+                self.post.unrouted.add(Item::Letters(rest), now(world));
                 return None;
             };
             self.book.dirty.insert(to);
@@ -294,10 +276,14 @@ impl ZoneState {
             returned.push(letter);
         }
         if returned.is_empty() {
-            return Some(Item::Delivered { from, to });
+            return Some(Item::Delivered { from, to, id });
         }
-        let letters = returned;
-        Some(Item::Returned(Batch { from, to, letters }))
+        Some(Item::Returned(Batch {
+            id,
+            from,
+            to,
+            letters: returned,
+        }))
     }
 
     /// Returns the entity that takes a letter. A callback may have despawned it, or may have removed what takes letters.

@@ -30,6 +30,7 @@ fn place(zone: StableKey) -> ZoneId {
 
 fn item(id: u32) -> Item {
     Item::Letters(Batch {
+        id: Some(1),
         from: Life {
             key: HERE,
             birth: 1,

@@ -17,6 +17,7 @@ use super::{Failure, State, ZoneState, now};
 use crate::{
     changes::{Letter, Noted},
     events::MailReturned,
+    ids::Life,
     item::{Batch, Item},
     outbox::Outbox,
     report::report,
@@ -131,7 +132,7 @@ impl ZoneState {
         let (life, epoch) = match before {
             // The store may have agreed to a move to the next owner.
             Some((_, life, epoch)) => (life, epoch + 2),
-            None => (self.home.new_life(key), 1),
+            None => (Life::new(key), 1),
         };
         self.own(world, life, entity, epoch, Outbox::default());
         self.claims.released.remove(&life);
@@ -186,9 +187,13 @@ impl ZoneState {
             return;
         };
         if let Err(packet) = self.post.outboxes.add(from, to, packet) {
-            let letters = vec![packet];
-            let refused = Item::Refused(Batch { from, to, letters });
-            self.post.unrouted.add(refused, now);
+            let refused = Batch {
+                id: None,
+                from,
+                to,
+                letters: vec![packet],
+            };
+            self.post.unrouted.add(Item::Returned(refused), now);
         }
     }
 

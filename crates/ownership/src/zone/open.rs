@@ -1,10 +1,6 @@
 //! Opening a zone: what the journal has comes back.
 
-use core::hash::BuildHasher;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    hash::RandomState,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_due::{
     message::{MessageComponent, MessageWorldExt, Packet, RefusalReason},
@@ -24,7 +20,7 @@ use super::{
 use crate::{
     changes::Outgoing,
     components::Declared,
-    ids::{Life, ZoneId},
+    ids::{Life, ZoneId, random},
     item::{Item, decode},
     journal::Recovered,
     outbox::Outbox,
@@ -59,6 +55,7 @@ pub(crate) fn open(
     let sender = world.message_sender();
     let link = world.get_resource::<WorldLink>().ok_or(NoGroup(key))?;
     let (recovered, dead) = shard.open_zone(key, sender.clone())?;
+    let lost = Lost::new(dead, shard.restored());
     // Items go to zones. So other processes need no key of an entity.
     link.announce_only(key);
     let held = world.resource::<Outgoing>().clone();
@@ -82,8 +79,7 @@ pub(crate) fn open(
             declared,
             shard,
             sender,
-            births: RandomState::new().hash_one(()),
-            names: RandomState::new().hash_one(()),
+            names: random(),
         },
         book: Book::default(),
         post: Post {
@@ -96,10 +92,7 @@ pub(crate) fn open(
         },
         moves: Moves::default(),
         claims,
-        lost: Lost {
-            dead: dead.into_iter().collect(),
-            reclaims: 0,
-        },
+        lost,
         storage,
     };
     world.insert_resource(Zone {

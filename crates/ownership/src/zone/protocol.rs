@@ -1,7 +1,5 @@
 //! What a zone hears from others, and tells them.
 
-use std::collections::HashSet;
-
 use bevy_app::AppExit;
 use bevy_due::{
     message::{Delivery, Packet},
@@ -12,9 +10,8 @@ use thiserror::Error;
 
 use super::{ZoneState, now, open::Arrivals};
 use crate::{
-    ids::{JournalId, Life, Recipient},
-    item::{Batch, Item, MovedOut},
-    journal::Record,
+    ids::Recipient,
+    item::Item,
     report::report,
     routes::Location,
     streams::StreamError,
@@ -23,7 +20,7 @@ use crate::{
 };
 
 /// The number of entities in one question or answer, which is then far smaller than any link allows.
-const KEYS_AT_ONCE: usize = 1024;
+pub(super) const KEYS_AT_ONCE: usize = 1024;
 
 impl ZoneState {
     /// Takes what other zones have sent since the last frame.
@@ -60,13 +57,15 @@ impl ZoneState {
         }
         self.tell_failures(world);
         self.claim_again(world);
-        self.route_waiting(world);
+        let may_wait_in_vain = self.may_wait_in_vain(world);
+        self.end_lost_letters(may_wait_in_vain, now(world));
+        self.route_waiting(world, may_wait_in_vain);
         Ok(())
     }
 
     /// Asks who has the entities of this zone, if it was made of a copy.
     pub(super) fn ask_for_copies(&mut self) {
-        if self.home.shard.restored().is_empty() {
+        if self.lost.restored.is_empty() {
             return;
         }
         let lives = self.book.owned.values();
@@ -84,15 +83,11 @@ impl ZoneState {
     }
 
     /// Sends the items whose recipients are known by now.
-    fn route_waiting(&mut self, world: &mut World) {
+    fn route_waiting(&mut self, world: &mut World, may_wait_in_vain: bool) {
         let mut waiting = core::mem::take(&mut self.post.unrouted);
-        // A receipt waits for as long as its entity can come back.
-        let can_be_lost = !self.lost.dead.is_empty() || !self.home.shard.restored().is_empty();
-        let can_be_lost =
-            can_be_lost && waiting.len() > 0 && self.post.streams.have_all_answered(now(world));
         let (known, lost) = waiting.take(
             |item| self.whereabouts(world, item),
-            can_be_lost,
+            may_wait_in_vain,
             now(world),
         );
         self.post.unrouted = waiting;
@@ -147,6 +142,8 @@ impl ZoneState {
             }
             Message::Locate { from, recipients } => self.answer(from, &recipients),
             Message::Located(locations) => self.learn(world, &locations),
+            Message::FindLetters { from, batches } => self.answer_for_letters(from, batches),
+            Message::FoundLetters(batches) => self.lost.found(&batches),
             Message::Dead { journal, session } if journal == self.home.me.journal => {
                 match self.post.streams.is_session(session) {
                     true => self.give_up(world, journal),
@@ -249,90 +246,11 @@ impl ZoneState {
     fn tell_of_later_owner(&mut self, before: Option<Location>, location: Location) {
         let before = before.filter(|it| it.life == location.life && it.zone != location.zone);
         if let Some(before) = before
-            && !self.home.shard.restored().is_empty()
+            && !self.lost.restored.is_empty()
         {
             let located = Message::Located(vec![location]);
             self.post.to_tell.push((Some(before.zone), located));
         }
-    }
-
-    /// Gives up the dead journals from which this zone has not taken back everything yet.
-    pub(super) fn give_up_dead(&mut self, world: &mut World) {
-        let not_given_up = |journal: &JournalId| self.post.streams.has_peer(*journal);
-        let journals: Vec<_> = self
-            .lost
-            .dead
-            .iter()
-            .copied()
-            .filter(not_given_up)
-            .collect();
-        for journal in journals {
-            self.lost.dead.remove(&journal);
-            self.give_up(world, journal);
-        }
-    }
-
-    /// Gives up a lost journal, once it is known what to take back.
-    fn give_up(&mut self, world: &mut World, journal: JournalId) {
-        if journal == self.home.me.journal {
-            world.write_message(AppExit::error());
-            return report(world, GivenUp);
-        }
-        if !self.lost.dead.insert(journal) {
-            return;
-        }
-        match self.claims.referee.is_some() {
-            true => self.take_over_what_goes_to(journal),
-            false => self.bury(world, journal, &|_| true),
-        }
-    }
-
-    /// Takes back what was on its way to a lost journal, except for what somebody else owns.
-    pub(super) fn bury(
-        &mut self,
-        world: &mut World,
-        journal: JournalId,
-        is_free: &dyn Fn(Life) -> bool,
-    ) {
-        let mut lost = self.post.streams.give_up(journal);
-        self.storage.ended.append(&mut lost.ended);
-        let zone = self.home.me.zone;
-        self.storage.ended.push(Record::Dead { zone, journal });
-        let here = letters_in(&lost.items);
-        let was_there = self.recipients_at(&lost.zones);
-        for &zone in &lost.zones {
-            self.post.routes.forget_zone(zone);
-        }
-        for (zone, item) in lost.items {
-            match item {
-                Item::Entity(moved)
-                    if !is_free(moved.life) || self.later_owner(&moved).is_some() => {}
-                Item::Entity(moved) => self.take_back(world, zone, moved),
-                item => self.route(world, item),
-            }
-        }
-        // Nobody will send a receipt of these.
-        let zones = lost.zones;
-        self.post.outboxes.end(|from, to, sent_to| {
-            let went_there = sent_to.is_some_and(|zone| zones.contains(&zone));
-            (went_there || was_there.contains(&to)) && !here.contains(&(from, to))
-        });
-    }
-
-    /// Returns the recipients of letters that are believed in these zones.
-    fn recipients_at(&self, zones: &[StableKey]) -> HashSet<StableKey> {
-        let recipients = self.post.outboxes.recipients();
-        let there = recipients.filter(|&to| {
-            let location = self.post.routes.locate(Recipient::Key(to));
-            location.is_some_and(|it| zones.contains(&it.zone))
-        });
-        there.collect()
-    }
-
-    /// Returns where an entity is, if it has gone on since it was sent.
-    pub(super) fn later_owner(&self, moved: &MovedOut) -> Option<Location> {
-        let location = self.post.locate(Recipient::Life(moved.life));
-        location.filter(|it| it.epoch > moved.epoch)
     }
 
     /// Sends what there is to tell. It leaves the world when the frame is durable.
@@ -357,15 +275,6 @@ impl ZoneState {
     }
 }
 
-/// Returns the senders and recipients of the letters among these items.
-fn letters_in(items: &[(StableKey, Item)]) -> HashSet<(Life, StableKey)> {
-    let letters = items.iter().filter_map(|(_, item)| match item {
-        Item::Letters(Batch { from, to, .. }) => Some((*from, *to)),
-        _ => None,
-    });
-    letters.collect()
-}
-
 /// The game has despawned the entity to which other zones send.
 #[derive(Debug, Error)]
 #[error(
@@ -373,11 +282,3 @@ fn letters_in(items: &[(StableKey, Item)]) -> HashSet<(Life, StableKey)> {
      store: spare entities that you have not spawned"
 )]
 struct NoEndpoint;
-
-/// Others have given up the journal of this zone.
-#[derive(Debug, Error)]
-#[error(
-    "the world ends, because another shard has given up its journal: what it owned may live elsewhere by now. Create a \
-     new file with `Shard::create`"
-)]
-struct GivenUp;

@@ -477,3 +477,62 @@ fn a_receipt_waits_for_a_zone_that_is_down() {
         cluster.ledger(BANK).letters == [1, 2]
     });
 }
+
+/// Nobody knows any more that a lost zone had the letter: the sender has forgotten where the recipient was.
+#[test]
+fn letters_go_on_when_one_was_lost_behind_its_first_zone() {
+    let mut cluster = Cluster::three(None);
+    cluster.spawn(0, HERO, ());
+    cluster.spawn(1, BANK, ());
+    cluster.update();
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("the letter", |cluster| {
+        cluster.is_at_rest() && cluster.ledger(BANK).gold == 1
+    });
+    cluster.move_to(BANK, 2);
+    let bank = cluster.entity(2, BANK);
+    cluster.world(2).entity_mut(bank).insert(Disabled);
+    cluster.mail(HERO, BANK, 2);
+    cluster.run(20);
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    let lost = cluster.lose(2);
+    for nth in [0, 1] {
+        cluster.shard(nth).reclaim(lost);
+    }
+    cluster.update();
+    goes_on(&mut cluster);
+}
+
+/// Its next zone gives the journal up, which had its letter, before the sender arrives.
+#[test]
+fn letters_go_on_when_their_sender_arrives_after_a_reclaim() {
+    let mut cluster = Cluster::three(None);
+    cluster.spawn(0, HERO, ());
+    let bank = cluster.spawn(2, BANK, ());
+    cluster.update();
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("the letter", |cluster| {
+        cluster.is_at_rest() && cluster.ledger(BANK).gold == 1
+    });
+    cluster.world(2).entity_mut(bank).insert(Disabled);
+    cluster.mail(HERO, BANK, 2);
+    cluster.run(20);
+    cluster.let_leave(HERO, 1);
+    let lost = cluster.lose(2);
+    // The zone reads what has come after it has given the journal up.
+    cluster.shard(1).reclaim(lost);
+    cluster.let_arrive(HERO, 1);
+    goes_on(&mut cluster);
+}
+
+/// Sends a letter to an entity whose zone was lost with an earlier letter, and begins anew.
+#[track_caller]
+fn goes_on(cluster: &mut Cluster) {
+    cluster.begin_anew(2, 99);
+    cluster.spawn(2, BANK, ());
+    cluster.update();
+    cluster.mail(HERO, BANK, 3);
+    cluster.run_until("the letter", |cluster| cluster.ledger(BANK).letters == [3]);
+    cluster.run_until("rest", Cluster::is_at_rest);
+}

@@ -2,7 +2,6 @@
 
 use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 
 use crate::changes::{Letter, Noted, Outgoing};
 
@@ -39,33 +38,21 @@ pub trait DurableCommandsExt {
 
 impl DurableEntityCommandsExt for EntityCommands<'_> {
     fn move_to(&mut self, zone: StableKey) -> &mut Self {
-        self.queue(move |entity: EntityWorldMut| -> Result {
-            let id = entity.id();
-            let world = entity.into_world_mut();
-            durable(world, id)?;
-            let mut noted = world
-                .get_resource_mut::<Noted>()
-                .ok_or(NotDurable::NoZone)?;
-            noted.moves.push((id, zone));
-            Ok(())
+        self.queue(move |entity: EntityWorldMut| {
+            note(entity, |noted, id, _| noted.moves.push((id, zone)))
         })
     }
 
     fn mail(&mut self, to: StableKey, packet: Packet) -> &mut Self {
-        self.queue(move |entity: EntityWorldMut| -> Result {
-            let sender = entity.id();
-            let world = entity.into_world_mut();
-            let from = durable(world, sender)?;
-            let mut noted = world
-                .get_resource_mut::<Noted>()
-                .ok_or(NotDurable::NoZone)?;
-            noted.letters.push(Letter {
-                sender,
-                from,
-                to,
-                packet,
-            });
-            Ok(())
+        self.queue(move |entity: EntityWorldMut| {
+            note(entity, |noted, sender, from| {
+                noted.letters.push(Letter {
+                    sender,
+                    from,
+                    to,
+                    packet,
+                });
+            })
         })
     }
 }
@@ -73,23 +60,26 @@ impl DurableEntityCommandsExt for EntityCommands<'_> {
 impl DurableCommandsExt for Commands<'_, '_> {
     fn after_commit(&mut self, call: impl FnOnce() + Send + 'static) {
         self.queue(move |world: &mut World| -> Result {
-            let held = world.get_resource::<Outgoing>().ok_or(NotDurable::NoZone)?;
+            let held = world.get_resource::<Outgoing>().ok_or(NO_ZONE)?;
             held.push(Box::new(call), 0);
             Ok(())
         });
     }
 }
 
-fn durable(world: &World, entity: Entity) -> Result<StableKey, NotDurable> {
-    let key = world.get::<StableKey>(entity);
-    key.copied().ok_or(NotDurable::NoKey(entity))
+/// Notes what a durable entity has done.
+fn note(
+    mut entity: EntityWorldMut,
+    note: impl FnOnce(&mut Noted, Entity, StableKey) + Send,
+) -> Result {
+    let id = entity.id();
+    let key = entity.get::<StableKey>().copied();
+    let key = key.ok_or_else(|| format!("entity {id} is not durable: give it a `StableKey`"))?;
+    entity.world_scope(|world| {
+        let mut noted = world.get_resource_mut::<Noted>().ok_or(NO_ZONE)?;
+        note(&mut noted, id, key);
+        Ok(())
+    })
 }
 
-/// Why an entity is not durable.
-#[derive(Debug, Error)]
-enum NotDurable {
-    #[error("the world is no zone: add the plugin that `Shard::zone` returns")]
-    NoZone,
-    #[error("entity {0} is not durable: give it a `StableKey`")]
-    NoKey(Entity),
-}
+const NO_ZONE: &str = "the world is no zone: add the plugin that `Shard::zone` returns";

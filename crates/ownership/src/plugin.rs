@@ -111,7 +111,8 @@ impl ZonePlugin {
         self,
         name: &'static str,
     ) -> Self {
-        self.declare(Declared::new::<C>(name))
+        let no_older = |_, _: &[u8]| Err("no version is older".into());
+        self.component_with::<C>(name, 0, no_older)
     }
 
     /// Like [`component`](Self::component), for a component that has changed since it was first stored. `read_older`
@@ -151,19 +152,14 @@ impl ZonePlugin {
     /// Panics if the name is declared already.
     #[must_use]
     pub fn component_with<C: Component + Serialize + DeserializeOwned>(
-        self,
+        mut self,
         name: &'static str,
         version: u32,
         read_older: impl Fn(u32, &[u8]) -> Result<C> + Send + Sync + 'static,
     ) -> Self {
-        self.declare(Declared::new::<C>(name).with_version(version, read_older))
-    }
-
-    fn declare(mut self, new: Declared) -> Self {
-        let name = new.name;
         let is_new = self.declared.iter().all(|declared| declared.name != name);
         assert!(is_new, "a component is declared as {name:?} already");
-        self.declared.push(new);
+        self.declared.push(Declared::new(name, version, read_older));
         self
     }
 
@@ -194,7 +190,7 @@ impl Plugin for ZonePlugin {
             .add_systems(PreUpdate, receive.after(DueSystems::Messages))
             .add_systems(Last, store.in_set(StoreFrame));
         for declared in &self.declared {
-            declared.watch(app);
+            (declared.watch)(app);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bevy_due::{message::MessageSender, worlds::StableKey};
-use thiserror::Error;
+use bevy_ecs::error::BevyError;
 
 #[cfg(feature = "simulated-disk")]
 use crate::journal::SimulatedDisk;
@@ -274,10 +274,15 @@ impl Shard {
         &self,
         key: StableKey,
         sender: MessageSender,
-    ) -> Result<(Recovered, Vec<JournalId>), ZoneInUse> {
+    ) -> Result<(Recovered, Vec<JournalId>), BevyError> {
         let mut zones = self.zones();
         if zones.open.contains_key(&key) {
-            return Err(ZoneInUse(key));
+            let key = key.0;
+            return Err(format!(
+                "zone {key} of this shard is open already, or its world has ended: a zone can be opened once in the life \
+                 of a process"
+            )
+            .into());
         }
         zones.open.insert(key, sender);
         let recovered = zones.recovered.zones.remove(&key).unwrap_or_default();
@@ -306,11 +311,3 @@ impl fmt::Debug for Inner {
             .finish_non_exhaustive()
     }
 }
-
-/// A zone is open already.
-#[derive(Debug, Error)]
-#[error(
-    "zone {} of this shard is open already, or its world has ended: a zone can be opened once in the life of a process",
-    .0.0
-)]
-pub(crate) struct ZoneInUse(StableKey);

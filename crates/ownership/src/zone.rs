@@ -10,8 +10,8 @@ mod open;
 mod protocol;
 mod store;
 
-use core::{fmt, time::Duration};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
 
 use bevy_due::{
     message::{MessageComponent, MessageSender, MessageWorldExt},
@@ -19,7 +19,6 @@ use bevy_due::{
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Real, Time};
-use thiserror::Error;
 
 use crate::{
     components::Declared,
@@ -35,7 +34,7 @@ use crate::{
     unrouted::Unrouted,
     wire::Message,
 };
-use book::{Book, Owned, State};
+use book::{Book, Entry, State};
 use claims::Claims;
 use leave::Moves;
 use lost::Lost;
@@ -46,8 +45,8 @@ use store::Storage;
 #[derive(Resource, Debug)]
 pub struct Zone {
     key: StableKey,
-    entities: BTreeMap<StableKey, Entity>,
-    unloadable: BTreeSet<StableKey>,
+    /// `None` if this build can't load the entity.
+    entities: BTreeMap<StableKey, Option<Entity>>,
     is_new: bool,
     on_the_way: usize,
 }
@@ -62,12 +61,13 @@ impl Zone {
     /// Returns the durable entity with a key, if it is here. An entity that is new in this frame is not yet.
     #[must_use]
     pub fn entity(&self, key: StableKey) -> Option<Entity> {
-        self.entities.get(&key).copied()
+        self.entities.get(&key).copied().flatten()
     }
 
     /// Returns the durable entities of this zone, by their keys.
     pub fn entities(&self) -> impl Iterator<Item = (StableKey, Entity)> {
-        self.entities.iter().map(|(&key, &entity)| (key, entity))
+        let entities = self.entities.iter();
+        entities.filter_map(|(&key, &entity)| Some((key, entity?)))
     }
 
     /// Returns `true` in the first life of the zone: its file had nothing of it. This is the time to fill it.
@@ -78,7 +78,8 @@ impl Zone {
 
     /// Returns the entities that this build can't load. They stay in the file, and their letters wait.
     pub fn unloadable(&self) -> impl Iterator<Item = StableKey> {
-        self.unloadable.iter().copied()
+        let entities = self.entities.iter();
+        entities.filter_map(|(&key, entity)| entity.is_none().then_some(key))
     }
 
     /// Returns the number of entities, letters and receipts that have left this zone or are about to, and that
@@ -199,7 +200,7 @@ impl ZoneState {
     }
 
     /// Returns a recipient that this zone owns.
-    fn owned(&self, to: Recipient) -> Option<&Owned> {
+    fn owned(&self, to: Recipient) -> Option<&Entry> {
         let owned = self.book.owned.get(&to.key())?;
         to.is(owned.life).then_some(owned)
     }
@@ -233,9 +234,14 @@ impl ZoneState {
             from, to, letters, ..
         } = batch;
         let owned = self.owned(Recipient::Life(from));
-        let Some(entity) = owned.and_then(Owned::entity) else {
-            let (from, letters) = (from.key, letters.len());
-            return report(world, SenderGone { from, to, letters });
+        let Some(entity) = owned.and_then(Entry::entity) else {
+            let letters = letters.len();
+            let (from, to) = (from.key.0, to.0);
+            let gone = format!(
+                "{letters} letters from the entity with the stable key {from} to that with {to} can't be delivered, and \
+                 their sender is gone"
+            );
+            return report(world, gone);
         };
         for letter in letters {
             notify(world, MailReturned { entity, to, letter });
@@ -270,7 +276,7 @@ impl ZoneState {
             self.book.dirty.insert(to);
             match world.deliver(entity, &letter) {
                 Ok(true) => continue,
-                Ok(false) => report(world, NotFollowed(to, letter.id())),
+                Ok(false) => report(world, not_followed(to, letter.id())),
                 Err(error) => report(world, error),
             }
             returned.push(letter);
@@ -289,27 +295,35 @@ impl ZoneState {
     /// Returns the entity that takes a letter. A callback may have despawned it, or may have removed what takes letters.
     fn hearer(&self, world: &World, key: StableKey) -> Option<Entity> {
         if self.is_deaf(world, key) {
-            report(world, Deaf(key));
+            let deaf = format!(
+                "a letter waits for the entity with the stable key {}, which is disabled or has no `MessageComponent`: \
+                 insert one when the entity is spawned, and when it has `Arrived`",
+                key.0
+            );
+            report(world, deaf);
             return None;
         }
         let entity = self.book.entity(key)?;
         (world.get::<StableKey>(entity) == Some(&key)).then_some(entity)
     }
 
-    /// Makes an entity of this world one that the zone owns.
-    fn own(&mut self, world: &mut World, life: Life, entity: Entity, epoch: u64, outbox: Outbox) {
-        self.book
-            .insert(Owned::new(life, epoch, State::Here(entity)));
-        self.post.outboxes.insert(life, outbox);
-        self.post.routes.forget(life);
+    /// Notes that the zone owns an entity.
+    fn own(&mut self, world: &mut World, owned: Entry, outbox: Outbox) {
+        let (life, entity) = (owned.life, owned.entity());
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
             zone.entities.insert(life.key, entity);
         }
+        self.post.outboxes.insert(life, outbox);
+        self.post.routes.forget(life);
+        self.book.dirty.insert(life.key);
+        // It may have mail that is delivered in the next frame.
+        self.book.with_mail.extend(entity.map(|_| life.key));
+        self.book.owned.insert(life.key, owned);
     }
 
-    /// Notes that an entity is no longer in this world.
-    fn disown(&mut self, world: &mut World, key: StableKey) -> Option<Owned> {
-        let owned = self.book.remove(key)?;
+    /// Notes that the zone owns an entity no longer.
+    fn disown(&mut self, world: &mut World, key: StableKey) -> Option<Entry> {
+        let owned = self.book.owned.remove(&key)?;
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
             zone.entities.remove(&key);
         }
@@ -317,42 +331,13 @@ impl ZoneState {
     }
 }
 
-/// An entity has a letter, and nothing that could take it.
-#[derive(Debug)]
-struct Deaf(StableKey);
-
-impl fmt::Display for Deaf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a letter waits for the entity with the stable key {}, which is disabled or has no `MessageComponent`: insert one \
-             when the entity is spawned, and when it has `Arrived`",
-            self.0.0
-        )
-    }
+fn not_followed(key: StableKey, packet: u32) -> String {
+    format!(
+        "a letter to the entity with the stable key {} comes back, because its `MessageComponent` does not follow the \
+         packet {packet}: call `on_packet` with this id",
+        key.0
+    )
 }
-
-impl core::error::Error for Deaf {}
-
-/// Letters come back, and their sender has despawned, or belongs to another durable entity by now.
-#[derive(Debug, Error)]
-#[error(
-    "{letters} letters from the entity with the stable key {} to that with {} can't be delivered, and their sender is gone",
-    from.0, to.0
-)]
-struct SenderGone {
-    from: StableKey,
-    to: StableKey,
-    letters: usize,
-}
-
-/// An entity does not follow a packet.
-#[derive(Debug, Error)]
-#[error(
-    "a letter to the entity with the stable key {} comes back, because its `MessageComponent` does not follow the packet \
-     {}: call `on_packet` with this id", .0.0, .1
-)]
-struct NotFollowed(StableKey, u32);
 
 /// Tells an entity that something did not happen, unless it is gone.
 fn notify<E>(world: &mut World, event: E)

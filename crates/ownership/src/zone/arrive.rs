@@ -7,9 +7,8 @@ use bevy_due::{
     worlds::StableKey,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
-use thiserror::Error;
 
-use super::{Owned, State, Zone, ZoneState, leave::JOURNAL_LOST, notify, open::Unloadable};
+use super::{Entry, State, ZoneState, leave::JOURNAL_LOST, notify, open::cannot_load};
 use crate::{
     components::{self, Declared},
     events::{Arrived, MoveFailed},
@@ -71,14 +70,14 @@ impl ZoneState {
                 let located = Message::Located(vec![here]);
                 self.post.to_tell.push((Some(from), located));
                 let known = moved.epoch;
-                return report(world, Fenced { key, known, epoch });
+                return report(world, fenced(key, known, epoch));
             }
             self.fence(world, moved.life, moved.epoch);
         }
         if let Some(later) = self.later_owner(&moved) {
             // It has come from a copy of an old file, too.
             let (known, epoch) = (moved.epoch, later.epoch);
-            return report(world, Fenced { key, known, epoch });
+            return report(world, fenced(key, known, epoch));
         }
         let passed = moved.waited.min(LONGEST_WAY).into();
         let brought = bring_in(world, &self.home.declared, &[(&body, passed)]).pop();
@@ -99,9 +98,10 @@ impl ZoneState {
         entity: Entity,
         outbox: Outbox,
     ) {
-        let key = moved.life.key;
-        self.own(world, moved.life, entity, moved.epoch, outbox);
-        self.book.note_stored(key);
+        let MovedOut { life, epoch, .. } = moved;
+        let key = life.key;
+        let entry = Entry::new(life, epoch, State::Here(entity));
+        self.own(world, entry, outbox);
         if let Err(error) = self.welcome(world, key, entity, &moved.late) {
             report(world, error);
         }
@@ -125,7 +125,6 @@ impl ZoneState {
     ) -> Result {
         world.trigger(Arrived { entity, key });
         world.flush();
-        self.book.with_mail.insert(key);
         if world.get_entity(entity).is_ok() {
             world.commit_entity(entity, late)?;
         }
@@ -136,14 +135,11 @@ impl ZoneState {
     fn give_back(&mut self, world: &World, zone: StableKey, moved: MovedOut, reason: String) {
         if moved.refused.is_some() {
             // Neither zone can take it.
-            let key = moved.life.key;
-            report(
-                world,
-                NobodyTakes {
-                    key,
-                    reason: reason.clone(),
-                },
+            let key = moved.life.key.0;
+            let nobody = format!(
+                "the entity with the stable key {key} goes to and fro, because neither zone can take it: {reason}"
             );
+            report(world, nobody);
         }
         let moved = moved.returned(reason, self.storage.readings(world).real());
         self.post.routes.learn(moved.location(zone));
@@ -157,13 +153,10 @@ impl ZoneState {
         (body, outbox): (Body, Outbox),
         error: BevyError,
     ) {
-        let key = life.key;
-        report(world, Unloadable { key, error });
-        world.resource_mut::<Zone>().unloadable.insert(key);
+        report(world, cannot_load(life.key, &error));
         let readings = self.storage.readings(world);
         let state = State::Unloadable(Box::new((body, readings)));
-        self.book.insert(Owned::new(life, epoch, state));
-        self.post.outboxes.insert(life, outbox);
+        self.own(world, Entry::new(life, epoch, state), outbox);
     }
 
     /// Takes back an entity from a zone whose journal is lost.
@@ -196,7 +189,7 @@ impl ZoneState {
         let known = owned.epoch;
         self.post.outboxes.remove(life);
         self.end_life(life, known);
-        report(world, Fenced { key, known, epoch });
+        report(world, fenced(key, known, epoch));
     }
 
     /// Ends the record of an entity that is no longer here.
@@ -207,24 +200,11 @@ impl ZoneState {
     }
 }
 
-/// Another zone has a later owner of an entity.
-#[derive(Debug, Error)]
-#[error(
-    "a copy of the entity with the stable key {} was dropped here: it was that of owner number {known}, and there is \
-     owner number {epoch}", key.0
-)]
-struct Fenced {
-    key: StableKey,
-    known: u64,
-    epoch: u64,
-}
-
-/// An entity goes to and fro between two zones.
-#[derive(Debug, Error)]
-#[error(
-    "the entity with the stable key {} goes to and fro, because neither zone can take it: {reason}", key.0
-)]
-struct NobodyTakes {
-    key: StableKey,
-    reason: String,
+/// Says that another zone has a later owner of an entity.
+fn fenced(key: StableKey, known: u64, epoch: u64) -> String {
+    format!(
+        "a copy of the entity with the stable key {} was dropped here: it was that of owner number {known}, and there \
+         is owner number {epoch}",
+        key.0
+    )
 }

@@ -3,18 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_due::worlds::StableKey;
-use bevy_ecs::{
-    entity::{EntityHashMap, EntityHashSet},
-    prelude::*,
-};
+use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use crate::{ids::Life, stored::Body, zone_clock::Readings};
 
 /// The durable entities of a zone.
 #[derive(Default)]
 pub(super) struct Book {
-    pub(super) owned: BTreeMap<StableKey, Owned>,
-    pub(super) keys: EntityHashMap<StableKey>,
+    pub(super) owned: BTreeMap<StableKey, Entry>,
     /// Durable entities that belong to another one for now: their lives wait until they are free again.
     pub(super) belonging: BTreeMap<StableKey, (Entity, Life, u64)>,
     /// Entities with a key that can't be stored. They were reported.
@@ -26,11 +22,12 @@ pub(super) struct Book {
 }
 
 /// An entity that belongs to this zone.
-pub(super) struct Owned {
+pub(super) struct Entry {
     pub(super) life: Life,
     pub(super) epoch: u64,
     pub(super) state: State,
-    /// Whether the journal has it.
+    /// Whether a journal has it: this one, or that of the zone from which it comes. If it can't be stored later, the
+    /// world ends.
     pub(super) is_stored: bool,
 }
 
@@ -40,13 +37,14 @@ pub(super) enum State {
     Unloadable(Box<(Body, Readings)>),
 }
 
-impl Owned {
+impl Entry {
+    /// Returns an entity that a journal has.
     pub(super) fn new(life: Life, epoch: u64, state: State) -> Self {
         Self {
             life,
             epoch,
             state,
-            is_stored: false,
+            is_stored: true,
         }
     }
 
@@ -59,36 +57,14 @@ impl Owned {
 }
 
 impl Book {
-    pub(super) fn insert(&mut self, owned: Owned) {
-        let key = owned.life.key;
-        if let State::Here(entity) = owned.state {
-            self.keys.insert(entity, key);
-        }
-        self.owned.insert(key, owned);
-        self.dirty.insert(key);
-    }
-
-    pub(super) fn remove(&mut self, key: StableKey) -> Option<Owned> {
-        let owned = self.owned.remove(&key)?;
-        // It can have another key by now.
-        if let Some(entity) = owned.entity()
-            && self.keys.get(&entity) == Some(&key)
-        {
-            self.keys.remove(&entity);
-        }
-        Some(owned)
-    }
-
     /// Returns the entity with a key, if it is in the world.
     pub(super) fn entity(&self, key: StableKey) -> Option<Entity> {
         self.owned.get(&key)?.entity()
     }
 
-    /// Notes that a journal has an entity: its own, or that of the zone from which it comes. If the entity can't
-    /// be stored later, the world ends.
-    pub(super) fn note_stored(&mut self, key: StableKey) {
-        if let Some(owned) = self.owned.get_mut(&key) {
-            owned.is_stored = true;
-        }
+    /// Returns the key of a durable entity.
+    pub(super) fn key_of(&self, world: &World, entity: Entity) -> Option<StableKey> {
+        let key = *world.get::<StableKey>(entity)?;
+        (self.entity(key) == Some(entity)).then_some(key)
     }
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_due::worlds::StableKey;
 use bevy_ecs::world::World;
-use thiserror::Error;
 
 use super::{
     ZoneState,
@@ -197,7 +196,7 @@ impl ZoneState {
         let conflicts = &mut self.claims.conflicts;
         let attempts = conflicts.get(&life).map_or(0, |it| it.attempts) + 1;
         if attempts == REPORT_AFTER {
-            report(world, KeyInUse(life.key));
+            report(world, key_in_use(life.key));
         }
         let again = now(world) + CLAIM_AGAIN;
         conflicts.insert(life, Conflict { again, attempts });
@@ -384,10 +383,11 @@ fn take_over(
     }
 }
 
-/// Two entities have the same key.
-#[derive(Debug, Error)]
-#[error(
-    "the store of owners has another entity with the stable key {}: despawn one of the two. Until then, the one here \
-     can't move to another zone", .0.0
-)]
-pub(super) struct KeyInUse(pub(super) StableKey);
+/// Says that two entities have the same key.
+pub(super) fn key_in_use(key: StableKey) -> String {
+    format!(
+        "the store of owners has another entity with the stable key {}: despawn one of the two. Until then, the one here \
+         can't move to another zone",
+        key.0
+    )
+}

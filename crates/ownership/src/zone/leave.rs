@@ -8,9 +8,8 @@ use bevy_due::{
     worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 
-use super::{Failure, ZoneState, claims::KeyInUse, notify, now};
+use super::{Failure, ZoneState, claims::key_in_use, notify, now};
 use crate::{
     components,
     events::MoveFailed,
@@ -96,9 +95,9 @@ impl ZoneState {
     pub(super) fn let_leave(&mut self, world: &mut World) {
         let mut left = 0;
         for (entity, departure) in core::mem::take(&mut self.moves.departures) {
-            let waits = match self.book.keys.get(&entity) {
+            let waits = match self.book.key_of(world, entity) {
                 Some(_) if left == LEAVE_AT_ONCE => Some(departure),
-                Some(&key) => {
+                Some(key) => {
                     let waits = self.next_step(world, key, (entity, departure));
                     left += usize::from(waits.is_none());
                     waits
@@ -136,7 +135,7 @@ impl ZoneState {
                 self.claim_from(life, owner);
                 error.to_string()
             }
-            _ if self.claims.is_in_conflict(life) => KeyInUse(key).to_string(),
+            _ if self.claims.is_in_conflict(life) => key_in_use(key),
             _ if is_asked && has_time => return Some(departure),
             _ if is_asked => STORE_SILENT.into(),
             _ if self.is_near(zone, now) => match self.ask_to_leave(world, key, zone) {
@@ -146,7 +145,7 @@ impl ZoneState {
             _ if has_time => return Some(departure),
             _ => {
                 self.post.streams.forget_stranger(zone);
-                NoAnswer(zone).to_string()
+                format!("zone {} has not answered for two seconds", zone.0)
             }
         };
         self.note_failed_move(entity, zone, reason);
@@ -200,7 +199,10 @@ impl ZoneState {
             readings: self.storage.readings(world),
         })?;
         match stored.len() {
-            bytes if bytes > MAX_MOVED_BYTES => Err(TooLarge(bytes).into()),
+            bytes if bytes > MAX_MOVED_BYTES => Err(format!(
+                "the entity has {bytes} bytes with its letters, more than {MAX_MOVED_BYTES}: let it own less"
+            )
+            .into()),
             _ => Ok(stored),
         }
     }
@@ -249,13 +251,3 @@ impl ZoneState {
         Ok(())
     }
 }
-
-/// An entity is too large to move.
-#[derive(Debug, Error)]
-#[error("the entity has {0} bytes with its letters, more than {MAX_MOVED_BYTES}: let it own less")]
-struct TooLarge(usize);
-
-/// A zone does not answer.
-#[derive(Debug, Error)]
-#[error("zone {} has not answered for two seconds", .0.0)]
-struct NoAnswer(StableKey);

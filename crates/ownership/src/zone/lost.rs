@@ -6,7 +6,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use bevy_app::AppExit;
 use bevy_due::worlds::StableKey;
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 
 use super::{ZoneState, now, protocol::KEYS_AT_ONCE};
 use crate::{
@@ -21,6 +20,10 @@ use crate::{
 
 /// How long a zone waits until it looks for missing letters again. It asks for them twice before they are lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(RETURN_AFTER.as_secs() / 3);
+
+/// Others have given up the journal of this zone.
+const GIVEN_UP: &str = "the world ends, because another shard has given up its journal: what it owned may live elsewhere by now. Create a \
+     new file with `Shard::create`";
 
 /// The journals that nobody will open again, and what they may have had.
 #[derive(Default)]
@@ -74,7 +77,7 @@ impl ZoneState {
     pub(super) fn give_up(&mut self, world: &mut World, journal: JournalId) {
         if journal == self.home.me.journal {
             world.write_message(AppExit::error());
-            return report(world, GivenUp);
+            return report(world, GIVEN_UP);
         }
         if !self.lost.dead.insert(journal) {
             return;
@@ -171,11 +174,3 @@ impl ZoneState {
         }
     }
 }
-
-/// Others have given up the journal of this zone.
-#[derive(Debug, Error)]
-#[error(
-    "the world ends, because another shard has given up its journal: what it owned may live elsewhere by now. Create a \
-     new file with `Shard::create`"
-)]
-struct GivenUp;

@@ -11,9 +11,8 @@ use bevy_due::{
     worlds::StableKey,
 };
 use bevy_ecs::{entity::EntityHashSet, prelude::*, relationship::Relationship};
-use thiserror::Error;
 
-use super::{Failure, State, ZoneState, now};
+use super::{Entry, Failure, State, ZoneState, now};
 use crate::{
     changes::{Letter, Noted},
     events::MailReturned,
@@ -38,7 +37,7 @@ impl ZoneState {
         } = core::mem::take(&mut *world.resource_mut::<Noted>());
         let now = now(world);
         // Another entity may get the key of the sender.
-        let is_old = |letter: &Letter| self.book.keys.get(&letter.sender) == Some(&letter.from);
+        let is_old = |it: &Letter| self.book.entity(it.from) == Some(it.sender);
         let (old, new): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_old);
         old.into_iter().for_each(|it| self.note_letter(it, now));
         for entity in born {
@@ -114,12 +113,16 @@ impl ZoneState {
     }
 
     fn note_birth(&mut self, world: &mut World, entity: Entity, key: StableKey) {
-        let is_known = self.book.keys.get(&entity) == Some(&key);
+        let is_known = self.book.entity(key) == Some(entity);
         if is_known || entity == self.home.endpoint || self.book.refused.contains(&entity) {
             return;
         }
         if let Some(State::Unloadable(_)) = self.book.owned.get(&key).map(|owned| &owned.state) {
-            report(world, KeyOfUnloadable(key));
+            let taken = format!(
+                "a new entity has the stable key {} of one in the journal that this world can't load: it is not stored",
+                key.0
+            );
+            report(world, taken);
             self.book.refused.insert(entity);
             return;
         }
@@ -134,7 +137,11 @@ impl ZoneState {
             Some((_, life, epoch)) => (life, epoch + 2),
             None => (Life::new(key), 1),
         };
-        self.own(world, life, entity, epoch, Outbox::default());
+        let entry = Entry {
+            is_stored: false,
+            ..Entry::new(life, epoch, State::Here(entity))
+        };
+        self.own(world, entry, Outbox::default());
         self.claims.released.remove(&life);
         self.claims.born.push(life);
     }
@@ -175,8 +182,8 @@ impl ZoneState {
             to,
             packet,
         } = letter;
-        let is_sender = self.book.keys.get(&sender) == Some(&from);
-        let owned = self.book.owned.get(&from).filter(|_| is_sender);
+        let owned = self.book.owned.get(&from);
+        let owned = owned.filter(|owned| owned.entity() == Some(sender));
         let Some(from) = owned.map(|owned| owned.life) else {
             // What the sender does is not stored either.
             self.post.failures.push(Failure::Mail(MailReturned {
@@ -200,8 +207,7 @@ impl ZoneState {
     /// Returns the durable entity with which an entity is stored: the last one on the way up.
     pub(super) fn root_of(&self, world: &World, entity: Entity) -> Option<StableKey> {
         let keys = parents(world, entity);
-        let keys = keys.filter_map(|entity| self.book.keys.get(&entity).copied());
-        keys.last()
+        keys.filter_map(|it| self.book.key_of(world, it)).last()
     }
 }
 
@@ -222,10 +228,3 @@ fn parent(world: &World, entity: Entity) -> Option<Entity> {
     let paused = world.get::<Pauses>(entity).map(Relationship::get);
     paused.or_else(|| world.get::<SpeedModifier>(entity).map(Relationship::get))
 }
-
-/// An entity in the journal has the key of a new one.
-#[derive(Debug, Error)]
-#[error(
-    "a new entity has the stable key {} of one in the journal that this world can't load: it is not stored", .0.0
-)]
-struct KeyOfUnloadable(StableKey);

@@ -1,6 +1,6 @@
 //! Opening a zone: what the journal has comes back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bevy_due::{
     message::{MessageComponent, MessageWorldExt, Packet, RefusalReason},
@@ -11,10 +11,9 @@ use bevy_due::{
     },
 };
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 
 use super::{
-    Book, Claims, Home, Lost, Moves, Owned, Post, State, Zone, ZoneState, arrive::bring_in, now,
+    Book, Claims, Entry, Home, Lost, Moves, Post, State, Zone, ZoneState, arrive::bring_in, now,
     store::Storage,
 };
 use crate::{
@@ -53,7 +52,9 @@ pub(crate) fn open(
     allows_unloadable: bool,
 ) -> Result {
     let sender = world.message_sender();
-    let link = world.get_resource::<WorldLink>().ok_or(NoGroup(key))?;
+    let link = world
+        .get_resource::<WorldLink>()
+        .ok_or_else(|| no_group(key))?;
     let (recovered, dead) = shard.open_zone(key, sender.clone())?;
     let lost = Lost::new(dead, shard.restored());
     // Items go to zones. So other processes need no key of an entity.
@@ -98,15 +99,18 @@ pub(crate) fn open(
     world.insert_resource(Zone {
         key,
         entities: BTreeMap::new(),
-        unloadable: BTreeSet::new(),
         is_new: recovered == Recovered::default(),
         on_the_way: 0,
     });
     zone.restore_streams(world, &recovered)?;
     zone.bring_back(world, recovered)?;
-    let unloadable = world.resource::<Zone>().unloadable.len();
+    let unloadable = world.resource::<Zone>().unloadable().count();
     if unloadable > 0 && !allows_unloadable {
-        return Err(BevyError::error(CannotLoad(unloadable)));
+        return Err(BevyError::error(format!(
+            "the world ends, because this build can't load {unloadable} of its entities: see the warnings. They are \
+             safe in the file. Start the build that has stored them, read them with `ZonePlugin::component_with`, or \
+             start without them with `ZonePlugin::allow_unloadable`"
+        )));
     }
     zone.finish_opening(world);
     zone.ask_for_copies();
@@ -211,29 +215,24 @@ impl ZoneState {
         let brought = bring_in(world, &self.home.declared, &bodies);
         for ((life, epoch, outbox, body, readings), brought) in to_bring.into_iter().zip(brought) {
             let key = life.key;
-            match brought {
-                Ok(entity) => self.own(world, life, entity, epoch, outbox),
+            let state = match brought {
+                Ok(entity) => State::Here(entity),
                 Err(error) => {
-                    report(world, Unloadable { key, error });
-                    world.resource_mut::<Zone>().unloadable.insert(key);
-                    let state = State::Unloadable(Box::new((body, readings)));
-                    self.book.insert(Owned::new(life, epoch, state));
-                    self.post.outboxes.insert(life, outbox);
-                    self.book.dirty.remove(&key);
+                    report(world, cannot_load(key, &error));
+                    State::Unloadable(Box::new((body, readings)))
                 }
+            };
+            let is_here = matches!(state, State::Here(_));
+            self.own(world, Entry::new(life, epoch, state), outbox);
+            if !is_here {
+                self.book.dirty.remove(&key);
             }
-            self.book.note_stored(key);
         }
     }
 
     /// Tells the game who is here, and lets them act. All of them exist by now.
     fn finish_opening(&mut self, world: &mut World) {
-        let here: Vec<_> = self
-            .book
-            .keys
-            .iter()
-            .map(|(&entity, &key)| (key, entity))
-            .collect();
+        let here: Vec<_> = world.resource::<Zone>().entities().collect();
         for (key, entity) in here {
             if let Err(error) = self.welcome(world, key, entity, &HeldMail::default()) {
                 report(world, error);
@@ -242,29 +241,18 @@ impl ZoneState {
     }
 }
 
-/// A zone is in no group.
-#[derive(Debug, Error)]
-#[error(
-    "zone {} is in no group: start its world with `WorldGroups::start`, or call `WorldGroups::add` before its first frame",
-    .0.0
-)]
-struct NoGroup(StableKey);
+fn no_group(zone: StableKey) -> String {
+    format!(
+        "zone {} is in no group: start its world with `WorldGroups::start`, or call `WorldGroups::add` before its first \
+         frame",
+        zone.0
+    )
+}
 
-/// Entities can't be loaded, and the game has not allowed that.
-#[derive(Debug, Error)]
-#[error(
-    "the world ends, because this build can't load {0} of its entities: see the warnings. They are safe in the file. \
-     Start the build that has stored them, read them with `ZonePlugin::component_with`, or start without them with \
-     `ZonePlugin::allow_unloadable`"
-)]
-struct CannotLoad(usize);
-
-/// An entity can't be loaded.
-#[derive(Debug, Error)]
-#[error(
-    "the entity with the stable key {} stays in the journal, because this world can't load it: {error}", key.0
-)]
-pub(super) struct Unloadable {
-    pub(super) key: StableKey,
-    pub(super) error: BevyError,
+/// Says that an entity can't be loaded.
+pub(super) fn cannot_load(key: StableKey, error: &BevyError) -> String {
+    format!(
+        "the entity with the stable key {} stays in the journal, because this world can't load it: {error}",
+        key.0
+    )
 }

@@ -6,7 +6,6 @@ use bevy_due::{
     worlds::{Parcel, StableKey, WorldLink},
 };
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 
 use super::{ZoneState, now, open::Arrivals};
 use crate::{
@@ -22,6 +21,10 @@ use crate::{
 /// The number of entities in one question or answer, which is then far smaller than any link allows.
 pub(super) const KEYS_AT_ONCE: usize = 1024;
 
+/// The game has despawned the entity to which other zones send.
+const NO_ENDPOINT: &str = "the world ends, because the game has despawned the entity of its zone, and perhaps the observers that find what to \
+     store: spare entities that you have not spawned";
+
 impl ZoneState {
     /// Takes what other zones have sent since the last frame.
     ///
@@ -30,7 +33,7 @@ impl ZoneState {
     /// Returns an error if the game has despawned what the zone needs.
     pub(crate) fn receive(&mut self, world: &mut World) -> Result {
         let arrivals = world.get_mut::<Arrivals>(self.home.endpoint);
-        let mut arrivals = arrivals.ok_or_else(|| BevyError::error(NoEndpoint))?;
+        let mut arrivals = arrivals.ok_or_else(|| BevyError::error(NO_ENDPOINT))?;
         let Arrivals {
             packets,
             is_peer_up,
@@ -274,11 +277,3 @@ impl ZoneState {
         Ok(())
     }
 }
-
-/// The game has despawned the entity to which other zones send.
-#[derive(Debug, Error)]
-#[error(
-    "the world ends, because the game has despawned the entity of its zone, and perhaps the observers that find what to \
-     store: spare entities that you have not spawned"
-)]
-struct NoEndpoint;

@@ -11,7 +11,6 @@ use bevy_due::{
     rollback::TimerSnapshot, worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 
 use super::{State, Zone, ZoneState};
 use crate::{
@@ -148,7 +147,12 @@ impl ZoneState {
         if behind < RUN_ON && world.resource::<Outgoing>().bytes() < RUN_ON_BYTES {
             return Ok(false);
         }
-        report(world, Behind(self.home.shard.stall()));
+        let stall = self.home.shard.stall().and_then(|stall| stall.error);
+        let why = stall.map_or_else(String::new, |error| format!(". {error}"));
+        let slow = format!(
+            "the disk is too slow for what this zone does: the zone waits, and ends after ten seconds{why}"
+        );
+        report(world, slow);
         let left = STALL_LIMIT.saturating_sub(behind);
         match submitter.wait_for_room(left).map_err(BevyError::error)? {
             None => Ok(submitter.has_room()),
@@ -162,7 +166,8 @@ impl ZoneState {
     /// Reports the calls after commits that have panicked.
     fn report_panics(&self, world: &World) {
         for _ in 0..self.storage.submitter.take_panics() {
-            report(world, EffectPanicked);
+            let panicked = "a call of `after_commit` panicked: see the message of the panic. All others were made";
+            report(world, panicked);
         }
     }
 
@@ -290,11 +295,14 @@ impl ZoneState {
             return Ok(());
         };
         let is_stored = owned.is_stored;
-        let error = NotStored {
-            key,
-            error,
-            is_stored,
+        let so = match is_stored {
+            true => "The world ends, because the journal has an earlier state of it",
+            false => "It will not survive a crash, and can't move",
         };
+        let error = format!(
+            "the entity with the stable key {} can't be stored: {error}. {so}",
+            key.0
+        );
         if is_stored {
             return Err(BevyError::error(error));
         }
@@ -349,36 +357,4 @@ impl ZoneState {
         let lifetime = (OnClock(ClockId::Real), DespawnAfter::new(pace));
         self.storage.awake = Some((world.spawn(lifetime).id(), pace));
     }
-}
-
-/// The disk is behind, and the world waits for it.
-#[derive(Debug, Error)]
-#[error(
-    "the disk is too slow for what this zone does: the zone waits, and ends after ten seconds{}",
-    match .0 {
-        Some(Stall { error: Some(error), .. }) => format!(". {error}"),
-        _ => String::new(),
-    }
-)]
-struct Behind(Option<Stall>);
-
-/// A call after a commit has panicked.
-#[derive(Debug, Error)]
-#[error("a call of `after_commit` panicked: see the message of the panic. All others were made")]
-struct EffectPanicked;
-
-/// An entity can't be stored.
-#[derive(Debug, Error)]
-#[error(
-    "the entity with the stable key {} can't be stored: {error}. {}",
-    key.0,
-    match is_stored {
-        true => "The world ends, because the journal has an earlier state of it",
-        false => "It will not survive a crash, and can't move",
-    }
-)]
-struct NotStored {
-    key: StableKey,
-    error: BevyError,
-    is_stored: bool,
 }

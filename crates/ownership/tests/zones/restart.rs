@@ -6,7 +6,7 @@ use bevy_app::prelude::*;
 use bevy_due::{
     Clock, ClockId, Clocks, Cooldown, DueWorldExt, OnClock, Owned, OwnedBy, PausedBy, Timer,
     clock::{SpeedModifier, SpeedModifiers},
-    message::{MessageCommandsExt, Packet},
+    message::{MessageCommandsExt, MessageComponent, Packet},
     timer::Pauses,
     worlds::StableKey,
 };
@@ -220,6 +220,24 @@ fn a_frame_writes_what_has_changed() {
     cluster.lose_power(0, 0);
     cluster.start(0);
     assert_eq!(cluster.ledger(StableKey(1)).gold, 9);
+}
+
+/// A callback that changes nothing of its entity must not run again.
+#[test]
+fn mail_of_the_frame_of_a_birth_is_delivered_once() {
+    let mut cluster = Cluster::new(1);
+    let deaf = MessageComponent::new().on_packet(GOLD, |_, _| {});
+    let hero = cluster.spawn(0, HERO, ());
+    cluster.world(0).entity_mut(hero).insert(deaf);
+    let send = move |mut commands: Commands| commands.send(hero, Packet::new(GOLD, [4]));
+    cluster
+        .app(0)
+        .add_systems(PostUpdate, send.run_if(run_once));
+    cluster.run(3);
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    cluster.update();
+    assert_eq!(cluster.ledger(HERO).gold, 0);
 }
 
 #[test]

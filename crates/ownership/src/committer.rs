@@ -19,7 +19,7 @@ use std::{
 
 use crate::{
     error::JournalError,
-    journal::{Journal, Record},
+    journal::{Change, Journal},
 };
 
 /// Something that others can see of a frame. It must not block.
@@ -28,7 +28,7 @@ pub(crate) type Effect = Box<dyn FnOnce() + Send>;
 /// The end of a frame: what it changed, and what others may see of it.
 #[derive(Default)]
 pub(crate) struct Frame {
-    pub(crate) records: Vec<Record>,
+    pub(crate) changes: Vec<Change>,
     /// Run when this frame and all frames before it are durable.
     pub(crate) effects: Vec<Effect>,
 }
@@ -273,9 +273,9 @@ impl Shared {
         journal: &mut Journal,
         mut frames: Vec<Submitted>,
     ) -> Result<(), JournalError> {
-        let records = frames.iter_mut();
-        let records = records.flat_map(|it| mem::take(&mut it.frame.records));
-        self.append(journal, &records.collect::<Vec<_>>())?;
+        let changes = frames.iter_mut();
+        let changes = changes.flat_map(|it| mem::take(&mut it.frame.changes));
+        self.append(journal, &changes.collect::<Vec<_>>())?;
         for Submitted { frame, progress } in frames {
             for effect in frame.effects {
                 if catch_unwind(AssertUnwindSafe(effect)).is_err() {
@@ -287,11 +287,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Appends the records, and tries again while the disk is full, unless the committer is closed.
-    fn append(&self, journal: &mut Journal, records: &[Record]) -> Result<(), JournalError> {
+    /// Makes the changes, and tries again while the disk is full, unless the committer is closed.
+    fn append(&self, journal: &mut Journal, changes: &[Change]) -> Result<(), JournalError> {
         let mut retry = FIRST_RETRY;
         loop {
-            let error = match journal.append(records) {
+            let error = match journal.append(changes) {
                 Err(error) if error.is_full() => error,
                 result => return result,
             };
@@ -313,7 +313,7 @@ impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let effects = self.effects.len();
         f.debug_struct("Frame")
-            .field("records", &self.records)
+            .field("changes", &self.changes)
             .field("effects", &effects)
             .finish()
     }

@@ -1,49 +1,35 @@
 //! The file of a shard: what its zones own, and what is on its way, in tables of redb.
 
 mod file;
-mod record;
+pub(crate) mod rows;
 #[cfg(feature = "simulated-disk")]
 mod simulated;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::{collections::BTreeSet, path::Path};
 
-use bevy_due::worlds::StableKey;
-use redb::{
-    Database, ReadableDatabase, ReadableTable, StorageError, Table, TableDefinition, TableError,
-    WriteTransaction,
-};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
-pub(crate) use record::{Record, Recovered};
+pub(crate) use rows::{Change, Rows};
+use rows::{ITEM, Place, STREAM, item_at};
 #[cfg(feature = "simulated-disk")]
 pub use simulated::SimulatedDisk;
 
 use crate::{
     error::JournalError,
-    ids::{JournalId, Life, ZoneId, random},
+    ids::{JournalId, random},
 };
 use file::JournalFile;
 
-/// The version of the tables.
-const VERSION: u64 = 1;
+/// The version of the format.
+const VERSION: u64 = 2;
 
 /// Found in a damaged file, too. See [`file::find_id`].
 const ID_PREFIX: &str = "bevy_due journal ";
 
 const META: TableDefinition<&str, &str> = TableDefinition::new("meta");
-/// The readings of the clocks, by zone.
-const READINGS: TableDefinition<u64, &[u8]> = TableDefinition::new("readings");
-/// The epoch and the stored form, by zone, key and birth.
-const ENTITIES: TableDefinition<(u64, u64, u64), (u64, &[u8])> = TableDefinition::new("entities");
-/// By the sending zone, the zone that gets it, and the number.
-const ITEMS: TableDefinition<(u64, u64, u64), &[u8]> = TableDefinition::new("items");
-/// What was acknowledged and taken, by the zone, and the journal and the zone of the peer.
-const STREAMS: TableDefinition<(u64, u128, u64), (u64, u64)> = TableDefinition::new("streams");
-const DEAD: TableDefinition<u128, ()> = TableDefinition::new("dead");
+const ROWS: TableDefinition<Place, &[u8]> = TableDefinition::new("rows");
 
 /// The file of a shard.
 #[derive(Debug)]
@@ -55,19 +41,12 @@ pub(crate) struct Journal {
     stopped: Option<JournalError>,
 }
 
-/// Everything that a journal has: by zone, and the journals that will never be opened again.
+/// Everything that a journal has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
-    pub(crate) zones: BTreeMap<StableKey, Recovered>,
-    pub(crate) dead: BTreeSet<JournalId>,
+    pub(crate) rows: Rows,
     /// The shards of whose copies the file was made. Its entities may live elsewhere.
     pub(crate) restored: Vec<JournalId>,
-}
-
-impl Contents {
-    fn zone(&mut self, key: u64) -> &mut Recovered {
-        self.zones.entry(StableKey(key)).or_default()
-    }
 }
 
 impl Journal {
@@ -111,14 +90,14 @@ impl Journal {
     ///
     /// After [`Full`](JournalError::Full), nothing has changed: make the same changes again later. After any other
     /// error they are made or not, and each later call returns the same error.
-    pub(crate) fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+    pub(crate) fn append(&mut self, changes: &[Change]) -> Result<(), JournalError> {
         if let Some(error) = &self.stopped {
             return Err(error.clone());
         }
-        if records.is_empty() {
+        if changes.is_empty() {
             return Ok(());
         }
-        let result = self.try_append(records);
+        let result = self.try_append(changes);
         if let Err(error) = &result {
             self.database = None;
             self.stopped = (!error.is_full()).then(|| error.clone());
@@ -126,12 +105,12 @@ impl Journal {
         result
     }
 
-    fn try_append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+    fn try_append(&mut self, changes: &[Change]) -> Result<(), JournalError> {
         let database = match self.database.take() {
             Some(database) => database,
             None => self.file.database()?,
         };
-        write(&database, records).map_err(|error| self.file.error("write", error))?;
+        write(&database, changes).map_err(|error| self.file.error("write", error))?;
         self.database = Some(database);
         Ok(())
     }
@@ -143,24 +122,29 @@ impl Journal {
         };
         let id = random_id();
         let write = || -> Result<(), redb::Error> {
-            let contents = read(database)?;
-            let transaction = database.begin_write()?;
-            let mut tables = Tables::open(&transaction)?;
-            tables.streams.retain(|_, _| false)?;
-            let is_here = |to| contents.zones.contains_key(&StableKey(to));
-            tables.items.retain(|(_, to, _), _| is_here(to))?;
-            for (zone, recovered) in &contents.zones {
-                let streams = recovered.streams.iter();
-                for (peer, numbers) in streams.filter(|(peer, _)| peer.journal == self.id) {
-                    let stream = (zone.0, id.0, peer.zone.0);
-                    tables.streams.insert(stream, *numbers)?;
+            let Contents { rows, restored } = read(database)?;
+            let zones: BTreeSet<u64> = rows.keys().map(|place| place.0).collect();
+            let mut changes = Vec::new();
+            for (place, body) in rows {
+                let (zone, kind, journal, peer) = place;
+                let is_here = match kind {
+                    STREAM => journal == self.id.0,
+                    ITEM => zones.contains(&item_at(place).0.0),
+                    _ => continue,
+                };
+                if !is_here || kind == STREAM {
+                    changes.push(Change::remove(place));
+                }
+                if is_here && kind == STREAM {
+                    changes.push(Change::Put((zone, kind, id.0, peer), body));
                 }
             }
-            drop(tables);
+            let transaction = database.begin_write()?;
+            apply(&transaction, &changes)?;
             {
                 let mut meta = transaction.open_table(META)?;
                 meta.insert("id", text_of(id).as_str())?;
-                let before = contents.restored.iter().chain([&self.id]);
+                let before = restored.iter().chain([&self.id]);
                 let before: Vec<_> = before.map(|id| format!("{:032x}", id.0)).collect();
                 meta.insert("restored", before.join(" ").as_str())?;
             }
@@ -191,7 +175,7 @@ fn initialize(file: &JournalFile) -> Result<Database, JournalError> {
             meta.insert("version", VERSION.to_string().as_str())?;
             meta.insert("id", text_of(id).as_str())?;
         }
-        Tables::open(&transaction)?;
+        transaction.open_table(ROWS)?;
         Ok(transaction.commit()?)
     };
     write().map_err(|error| file.error("create", error))?;
@@ -227,129 +211,36 @@ fn read_id(file: &JournalFile, database: &Database) -> Result<JournalId, Journal
         .ok_or_else(|| file.damaged("it has no id".into()))
 }
 
-/// The tables that records change.
-struct Tables<'a> {
-    readings: Table<'a, u64, &'static [u8]>,
-    entities: Table<'a, (u64, u64, u64), (u64, &'static [u8])>,
-    items: Table<'a, (u64, u64, u64), &'static [u8]>,
-    streams: Table<'a, (u64, u128, u64), (u64, u64)>,
-    dead: Table<'a, u128, ()>,
-}
-
-impl<'a> Tables<'a> {
-    fn open(transaction: &'a WriteTransaction) -> Result<Self, TableError> {
-        Ok(Self {
-            readings: transaction.open_table(READINGS)?,
-            entities: transaction.open_table(ENTITIES)?,
-            items: transaction.open_table(ITEMS)?,
-            streams: transaction.open_table(STREAMS)?,
-            dead: transaction.open_table(DEAD)?,
-        })
-    }
-
-    fn apply(&mut self, record: &Record) -> Result<(), StorageError> {
-        match record {
-            Record::World { zone, body } => {
-                self.readings.insert(zone.0, &**body)?;
-            }
-            Record::Entity {
-                zone,
-                life: Life { key, birth },
-                epoch,
-                body,
-            } => {
-                let entity = (zone.0, key.0, *birth);
-                self.entities.insert(entity, (*epoch, &**body))?;
-            }
-            Record::Gone {
-                zone,
-                life: Life { key, birth },
-                epoch,
-            } => {
-                let entity = (zone.0, key.0, *birth);
-                let found = self.entities.get(entity)?;
-                if found.is_some_and(|found| found.value().0 <= *epoch) {
-                    self.entities.remove(entity)?;
-                }
-            }
-            Record::Item {
-                from,
-                to,
-                number,
-                body,
-            } => {
-                self.items.insert((from.0, to.0, *number), &**body)?;
-            }
-            Record::Done { from, to, number } => {
-                self.items.remove((from.0, to.0, *number))?;
-            }
-            Record::Stream {
-                zone,
-                peer,
-                acked,
-                taken,
-            } => {
-                let stream = (zone.0, peer.journal.0, peer.zone.0);
-                self.streams.insert(stream, (*acked, *taken))?;
-                let taken = (zone.0, peer.zone.0, 0)..=(zone.0, peer.zone.0, *acked);
-                self.items.retain_in(taken, |_, _| false)?;
-            }
-            Record::Dead { zone, journal } => {
-                self.dead.insert(journal.0, ())?;
-                let streams = (zone.0, journal.0, 0)..=(zone.0, journal.0, u64::MAX);
-                self.streams.retain_in(streams, |_, _| false)?;
-            }
+fn apply(transaction: &WriteTransaction, changes: &[Change]) -> Result<(), redb::Error> {
+    let mut rows = transaction.open_table(ROWS)?;
+    for change in changes {
+        match change {
+            Change::Put(place, body) => _ = rows.insert(place, &**body)?,
+            Change::Remove(places) => rows.retain_in(places.clone(), |_, _| false)?,
         }
-        Ok(())
     }
+    Ok(())
 }
 
-fn write(database: &Database, records: &[Record]) -> Result<(), redb::Error> {
+fn write(database: &Database, changes: &[Change]) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
-    let mut tables = Tables::open(&transaction)?;
-    for record in records {
-        tables.apply(record)?;
-    }
-    drop(tables);
+    apply(&transaction, changes)?;
     Ok(transaction.commit()?)
 }
 
 fn read(database: &Database) -> Result<Contents, redb::Error> {
     let transaction = database.begin_read()?;
-    let mut contents = Contents::default();
     let restored = transaction.open_table(META)?.get("restored")?;
     let restored = restored.as_ref().map_or("", |ids| ids.value());
     let restored = restored.split_whitespace();
     let restored = restored.filter_map(|id| u128::from_str_radix(id, 16).ok());
-    contents.restored = restored.map(JournalId).collect();
-    for row in transaction.open_table(READINGS)?.iter()? {
-        let (key, body) = row?;
-        contents.zone(key.value()).readings = Some(body.value().to_vec());
-    }
-    for row in transaction.open_table(ENTITIES)?.iter()? {
-        let (place, entity) = row?;
-        let ((of, key, birth), (epoch, body)) = (place.value(), entity.value());
-        let key = StableKey(key);
-        let entities = &mut contents.zone(of).entities;
-        entities.insert(Life { key, birth }, (epoch, body.to_vec()));
-    }
-    for row in transaction.open_table(ITEMS)?.iter()? {
+    let mut rows = Rows::new();
+    for row in transaction.open_table(ROWS)?.iter()? {
         let (place, body) = row?;
-        let (from, to, number) = place.value();
-        let items = &mut contents.zone(from).items;
-        items.insert((StableKey(to), number), body.value().to_vec());
+        rows.insert(place.value(), body.value().to_vec());
     }
-    for row in transaction.open_table(STREAMS)?.iter()? {
-        let (place, progress) = row?;
-        let (of, journal, peer) = place.value();
-        let peer = ZoneId {
-            journal: JournalId(journal),
-            zone: StableKey(peer),
-        };
-        contents.zone(of).streams.insert(peer, progress.value());
-    }
-    for row in transaction.open_table(DEAD)?.iter()? {
-        contents.dead.insert(JournalId(row?.0.value()));
-    }
-    Ok(contents)
+    Ok(Contents {
+        rows,
+        restored: restored.map(JournalId).collect(),
+    })
 }

@@ -1,11 +1,8 @@
 //! A process with a journal, and the zones in it.
 
-use core::{
-    fmt,
-    sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release},
-};
+use core::fmt;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -20,7 +17,7 @@ use crate::{
     committer::{Committer, Stall, Submitter},
     error::JournalError,
     ids::JournalId,
-    journal::{Contents, Journal, Recovered},
+    journal::{Contents, Journal, Rows, rows},
     owners::{OwnerStore, Referee},
 };
 
@@ -79,17 +76,19 @@ pub struct Shard(Arc<Inner>);
 
 struct Inner {
     journal: JournalId,
+    /// The shards of whose copies this one was made.
+    restored: Vec<JournalId>,
     committer: Committer,
     referee: OnceLock<Referee>,
     zones: Mutex<Zones>,
-    /// The number of journals that this process has given up.
-    reclaims: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Zones {
-    /// What the journal had of zones that were not opened yet, and the journals that will never be opened again.
-    recovered: Contents,
+    /// What the journal had of zones that were not opened yet.
+    unopened: Rows,
+    /// The journals that nobody will open again.
+    dead: BTreeSet<JournalId>,
     open: BTreeMap<StableKey, MessageSender>,
     /// The journals that this process has given up, in order.
     reclaimed: Vec<JournalId>,
@@ -158,21 +157,23 @@ impl Shard {
     }
 
     fn new(journal: Journal) -> Result<Self, JournalError> {
-        let recovered = journal.read()?;
+        let Contents { rows, restored } = journal.read()?;
         let id = journal.id();
         let committer = Committer::start(journal)
             .map_err(|error| JournalError::io("the thread of the shard".into(), "start", error))?;
+        let dead = rows.keys().filter(|place| place.1 == rows::DEAD);
+        let dead = dead.map(|place| JournalId(place.2)).collect();
         let zones = Mutex::new(Zones {
-            recovered,
-            open: BTreeMap::new(),
-            reclaimed: Vec::new(),
+            unopened: rows,
+            dead,
+            ..Zones::default()
         });
         Ok(Self(Arc::new(Inner {
             journal: id,
+            restored,
             committer,
             referee: OnceLock::new(),
             zones,
-            reclaims: AtomicUsize::new(0),
         })))
     }
 
@@ -181,10 +182,10 @@ impl Shard {
     #[must_use]
     pub fn unopened(&self) -> (Vec<StableKey>, usize) {
         let zones = self.zones();
-        let recovered = zones.recovered.zones.values();
-        let keys = recovered.clone().flat_map(|zone| zone.entities.keys());
-        let keys = keys.map(|life| life.key).collect();
-        (keys, recovered.map(|zone| zone.items.len()).sum())
+        let places = || zones.unopened.keys().copied();
+        let keys = places().filter(|place| place.1 == rows::ENTITY);
+        let keys = keys.map(|place| rows::life_at(place).key).collect();
+        (keys, places().filter(|place| place.1 == rows::ITEM).count())
     }
 
     /// Lets a store decide who owns an entity. Call it before the first zone opens.
@@ -241,7 +242,6 @@ impl Shard {
     pub fn reclaim(&self, journal: JournalId) {
         let mut zones = self.zones();
         zones.reclaimed.push(journal);
-        self.0.reclaims.store(zones.reclaimed.len(), Release);
         for sender in zones.open.values() {
             // Wakes a world that sleeps. One that takes nothing is awake.
             sender.run(|_| {}).ok();
@@ -250,10 +250,7 @@ impl Shard {
 
     /// Returns the journals that were given up after the first `known` ones.
     pub(crate) fn reclaimed_after(&self, known: usize) -> Vec<JournalId> {
-        match self.0.reclaims.load(Acquire) > known {
-            true => self.zones().reclaimed[known..].to_vec(),
-            false => Vec::new(),
-        }
+        self.zones().reclaimed[known..].to_vec()
     }
 
     pub(crate) fn referee(&self) -> Option<Referee> {
@@ -265,8 +262,8 @@ impl Shard {
     }
 
     /// Returns the shards of whose copies this one was made.
-    pub(crate) fn restored(&self) -> Vec<JournalId> {
-        self.zones().recovered.restored.clone()
+    pub(crate) fn restored(&self) -> &[JournalId] {
+        &self.0.restored
     }
 
     /// Opens a zone, and returns what the journal has of it, with the dead journals.
@@ -274,7 +271,7 @@ impl Shard {
         &self,
         key: StableKey,
         sender: MessageSender,
-    ) -> Result<(Recovered, Vec<JournalId>), BevyError> {
+    ) -> Result<(Rows, BTreeSet<JournalId>), BevyError> {
         let mut zones = self.zones();
         if zones.open.contains_key(&key) {
             let key = key.0;
@@ -285,9 +282,8 @@ impl Shard {
             .into());
         }
         zones.open.insert(key, sender);
-        let recovered = zones.recovered.zones.remove(&key).unwrap_or_default();
-        let dead = zones.recovered.dead.iter().copied();
-        Ok((recovered, dead.collect()))
+        let rows = zones.unopened.extract_if(rows::of_zone(key), |_, _| true);
+        Ok((rows.collect(), zones.dead.clone()))
     }
 
     fn zones(&self) -> MutexGuard<'_, Zones> {

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::{
     ids::{JournalId, Recipient, ZoneId, random},
     item::{Item, MovedOut, encode},
-    journal::Record,
+    journal::{Change, rows},
     routes::Location,
     unrouted::RETURN_AFTER,
     wire::{Items, Message},
@@ -117,8 +117,8 @@ pub(crate) struct GivenUp {
     pub(crate) zones: Vec<StableKey>,
     /// With the zones to which they went.
     pub(crate) items: Vec<(StableKey, Item)>,
-    /// The records that end the items.
-    pub(crate) ended: Vec<Record>,
+    /// What ends the streams and their items.
+    pub(crate) ended: Vec<Change>,
 }
 
 /// Why the numbers of a zone cannot be right.
@@ -151,13 +151,13 @@ impl Streams {
     }
 
     /// Adds what the journal has of a stream.
-    pub(crate) fn restore(&mut self, peer: ZoneId, acked: u64, taken: u64) {
+    pub(crate) fn restore(&mut self, peer: ZoneId, numbers: (u64, u64)) {
         let stream = self.streams.entry(peer.zone).or_default();
         stream.peer = Some(peer);
-        (stream.acked, stream.taken) = (acked, taken);
-        stream.stored.numbers = Some((acked, taken));
-        stream.stored.last = acked;
-        stream.flight.most = acked;
+        (stream.acked, stream.taken) = numbers;
+        stream.stored.numbers = Some(numbers);
+        stream.stored.last = stream.acked;
+        stream.flight.most = stream.acked;
     }
 
     /// Adds an item that the journal has. They come in order, after [`restore`](Self::restore).
@@ -366,11 +366,13 @@ impl Streams {
         let mut given_up = GivenUp::default();
         let is_lost = |stream: &Stream| stream.peer.is_some_and(|peer| peer.journal == lost);
         for (to, stream) in self.streams.extract_if(.., |_, stream| is_lost(stream)) {
-            // The journal has not heard of what was acknowledged since.
-            let acked = stream.stored.numbers.map_or(0, |(acked, _)| acked);
-            let stored = acked + 1..=stream.stored.last;
-            let ended = stored.map(|number| Record::Done { from, to, number });
-            given_up.ended.extend(ended);
+            let items = rows::item(from, to, 0)..=rows::item(from, to, u64::MAX);
+            given_up.ended.push(Change::Remove(items));
+            given_up.ended.extend(
+                stream
+                    .peer
+                    .map(|peer| Change::remove(rows::stream(from, peer))),
+            );
             Self::end(&mut self.leaving, &stream.items);
             let items = stream.items.into_iter().map(|item| (to, item));
             given_up.items.extend(items);
@@ -388,38 +390,27 @@ impl Streams {
     }
 
     /// Returns what has changed since the last call, for the journal.
-    pub(crate) fn records(&mut self) -> Result<Vec<Record>, BevyError> {
-        let mut records = Vec::new();
+    pub(crate) fn changes(&mut self) -> Result<Vec<Change>, BevyError> {
+        let mut changes = Vec::new();
         let from = self.me.zone;
         for (&to, stream) in &mut self.streams {
             let stored = &mut stream.stored;
             let last = stream.acked + stream.items.len() as u64;
             for number in stored.last.max(stream.acked) + 1..=last {
                 let item = &stream.items[(number - stream.acked - 1) as usize];
-                let body = encode(item)?;
-                records.push(Record::Item {
-                    from,
-                    to,
-                    number,
-                    body,
-                });
+                changes.push(Change::Put(rows::item(from, to, number), encode(item)?));
             }
             stored.last = last;
             let numbers = (stream.acked, stream.taken);
             if let Some(peer) = stream.peer
-                && stored.numbers != Some(numbers)
+                && stored.numbers.replace(numbers) != Some(numbers)
             {
-                stored.numbers = Some(numbers);
-                let (acked, taken) = numbers;
-                records.push(Record::Stream {
-                    zone: from,
-                    peer,
-                    acked,
-                    taken,
-                });
+                changes.push(Change::Put(rows::stream(from, peer), encode(&numbers)?));
+                let taken = rows::item(from, to, 0)..=rows::item(from, to, stream.acked);
+                changes.push(Change::Remove(taken));
             }
         }
-        Ok(records)
+        Ok(changes)
     }
 
     /// Returns what to tell the other zones now, once everything so far is durable. `zone_now` is what the clock of the

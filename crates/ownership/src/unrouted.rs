@@ -9,7 +9,7 @@ use bevy_ecs::error::BevyError;
 use crate::{
     ids::Recipient,
     item::{Batch, Item, encode},
-    journal::Record,
+    journal::{Change, rows},
 };
 
 /// How long letters wait for a recipient that nobody knows.
@@ -130,22 +130,16 @@ impl Unrouted {
     }
 
     /// Returns what has changed since the last call, for the journal.
-    pub(crate) fn records(&mut self, zone: StableKey) -> Result<Vec<Record>, BevyError> {
-        let (from, to) = (zone, zone);
+    pub(crate) fn changes(&mut self, zone: StableKey) -> Result<Vec<Change>, BevyError> {
         let ended = self.ended.drain(..);
-        let ended = ended.map(|number| Record::Done { from, to, number });
-        let mut records: Vec<_> = ended.collect();
+        let ended = ended.map(|number| Change::remove(rows::item(zone, zone, number)));
+        let mut changes: Vec<_> = ended.collect();
         for (&number, waits) in &mut self.items {
             if !core::mem::replace(&mut waits.is_stored, true) {
-                let body = encode(&waits.item)?;
-                records.push(Record::Item {
-                    from,
-                    to,
-                    number,
-                    body,
-                });
+                let place = rows::item(zone, zone, number);
+                changes.push(Change::Put(place, encode(&waits.item)?));
             }
         }
-        Ok(records)
+        Ok(changes)
     }
 }

@@ -13,28 +13,21 @@ use super::{Committer, Frame, Submitter};
 use crate::{
     JournalError, SimulatedDisk,
     ids::Life,
-    journal::{Contents, Journal, Record},
+    journal::{Change, Journal, rows},
 };
 
 const ZONE: StableKey = StableKey(1);
 
 fn frame(key: u64, effect: impl FnOnce() + Send + 'static) -> Frame {
     Frame {
-        records: vec![entity(key)],
+        changes: vec![entity(key)],
         effects: vec![Box::new(effect)],
     }
 }
 
-fn entity(key: u64) -> Record {
-    Record::Entity {
-        zone: ZONE,
-        life: Life {
-            key: StableKey(key),
-            birth: 1,
-        },
-        epoch: 1,
-        body: vec![1; 300],
-    }
+fn entity(key: u64) -> Change {
+    let key = StableKey(key);
+    Change::Put(rows::entity(ZONE, Life { key, birth: 1 }), vec![1; 300])
 }
 
 fn start(disk: &SimulatedDisk) -> Committer {
@@ -43,9 +36,9 @@ fn start(disk: &SimulatedDisk) -> Committer {
 
 /// Returns the keys that are on a disk.
 fn keys(disk: SimulatedDisk) -> Vec<u64> {
-    let Contents { mut zones, .. } = Journal::open_simulated(disk).unwrap().read().unwrap();
-    let zone = zones.remove(&ZONE).unwrap_or_default();
-    zone.entities.into_keys().map(|life| life.key.0).collect()
+    let contents = Journal::open_simulated(disk).unwrap().read().unwrap();
+    let places = contents.rows.into_keys();
+    places.map(|place| rows::life_at(place).key.0).collect()
 }
 
 fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
@@ -112,7 +105,7 @@ fn a_frame_without_records_waits_for_those_before_it() {
         let order = order.clone();
         let mut frame = frame(number, move || order.lock().unwrap().push(number));
         if number % 2 == 1 {
-            frame.records.clear();
+            frame.changes.clear();
         }
         submit(&mut submitter, frame);
     }
@@ -203,14 +196,11 @@ fn a_committer_can_be_closed_while_the_disk_is_full() {
     let committer = start(&disk);
     let mut submitter = committer.submitter();
     disk.set_free_bytes(0);
-    let large = Record::World {
-        zone: ZONE,
-        body: vec![0; 10_000_000],
-    };
+    let large = Change::Put(rows::readings(ZONE), vec![0; 10_000_000]);
     submit(
         &mut submitter,
         Frame {
-            records: vec![large],
+            changes: vec![large],
             effects: Vec::new(),
         },
     );
@@ -250,7 +240,7 @@ fn an_effect_that_panics_stops_nothing() {
     let mut submitter = committer.submitter();
     let (told, effects) = mpsc::channel();
     let panicking = Frame {
-        records: vec![entity(1)],
+        changes: vec![entity(1)],
         effects: vec![
             Box::new(|| panic!("expected by this test")),
             Box::new(move || told.send(()).unwrap()),

@@ -1,124 +1,38 @@
 //! A journal has what was committed, whatever the disk does.
 
-use core::ops::Range;
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use bevy_due::worlds::StableKey;
 use proptest::prelude::*;
 
-use super::{Contents, Journal, JournalId, Life, Record, Recovered, SimulatedDisk, ZoneId};
-use crate::JournalError;
+use super::{Change, Journal, JournalId, Rows, SimulatedDisk, rows};
+use crate::{JournalError, ids::Life};
 
-const ZONES: Range<u64> = 1..4;
-
-fn life() -> impl Strategy<Value = Life> {
-    (1..6u64, 1..3u64).prop_map(|(key, birth)| life_of(key, birth))
+fn place() -> impl Strategy<Value = rows::Place> {
+    (1..3u64, 0..3u8, 1..4u128, 1..5u64)
 }
 
-fn life_of(key: u64, birth: u64) -> Life {
-    let key = StableKey(key);
-    Life { key, birth }
-}
-
-fn zone() -> impl Strategy<Value = StableKey> {
-    ZONES.prop_map(StableKey)
-}
-
-fn body() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(any::<u8>(), 0..3000)
-}
-
-fn record() -> impl Strategy<Value = Record> {
-    let journal = || (1..4u128).prop_map(JournalId);
-    let peer = (journal(), zone()).prop_map(|(journal, zone)| ZoneId { journal, zone });
+fn change() -> impl Strategy<Value = Change> {
+    let body = prop::collection::vec(any::<u8>(), 0..3000);
     prop_oneof![
-        (zone(), body()).prop_map(|(zone, body)| Record::World { zone, body }),
-        (zone(), life(), 0..4u64, body()).prop_map(|(zone, life, epoch, body)| Record::Entity {
-            zone,
-            life,
-            epoch,
-            body
+        3 => (place(), body).prop_map(|(place, body)| Change::Put(place, body)),
+        1 => place().prop_map(Change::remove),
+        1 => (place(), 1..5u64).prop_map(|((zone, kind, about, first), last)| {
+            let (first, last) = (first.min(last), first.max(last));
+            Change::Remove((zone, kind, about, first)..=(zone, kind, about, last))
         }),
-        (zone(), life(), 0..4u64).prop_map(|(zone, life, epoch)| Record::Gone {
-            zone,
-            life,
-            epoch
-        }),
-        (zone(), zone(), 1..9u64, body()).prop_map(|(from, to, number, body)| Record::Item {
-            from,
-            to,
-            number,
-            body
-        }),
-        (zone(), zone(), 1..9u64).prop_map(|(from, to, number)| Record::Done { from, to, number }),
-        (zone(), peer, 0..9u64, 0..9u64).prop_map(|(zone, peer, acked, taken)| Record::Stream {
-            zone,
-            peer,
-            acked,
-            taken
-        }),
-        (zone(), journal()).prop_map(|(zone, journal)| Record::Dead { zone, journal }),
     ]
 }
 
-/// The journal as its records describe it.
-fn apply(contents: &mut Contents, record: &Record) {
-    match record {
-        Record::World { zone: of, body } => contents.zone(of.0).readings = Some(body.clone()),
-        Record::Entity {
-            zone: of,
-            life,
-            epoch,
-            body,
-        } => {
-            let entities = &mut contents.zone(of.0).entities;
-            entities.insert(*life, (*epoch, body.clone()));
-        }
-        Record::Gone {
-            zone: of,
-            life,
-            epoch,
-        } => contents
-            .zone(of.0)
-            .entities
-            .retain(|it, (known, _)| it != life || *known > *epoch),
-        Record::Item {
-            from,
-            to,
-            number,
-            body,
-        } => {
-            let items = &mut contents.zone(from.0).items;
-            items.insert((*to, *number), body.clone());
-        }
-        Record::Done { from, to, number } => {
-            contents.zone(from.0).items.remove(&(*to, *number));
-        }
-        Record::Stream {
-            zone: of,
-            peer,
-            acked,
-            taken,
-        } => {
-            let zone = contents.zone(of.0);
-            zone.streams.insert(*peer, (*acked, *taken));
-            zone.items
-                .retain(|&(to, number), _| to != peer.zone || number > *acked);
-        }
-        Record::Dead { zone: of, journal } => {
-            contents.dead.insert(*journal);
-            let streams = &mut contents.zone(of.0).streams;
-            streams.retain(|peer, _| peer.journal != *journal);
-        }
+fn apply(rows: &mut Rows, change: &Change) {
+    match change {
+        Change::Put(place, body) => _ = rows.insert(*place, body.clone()),
+        Change::Remove(places) => rows.retain(|place, _| !places.contains(place)),
     }
 }
 
-fn read(disk: SimulatedDisk) -> Contents {
-    let mut contents = Journal::open_simulated(disk).unwrap().read().unwrap();
-    contents
-        .zones
-        .retain(|_, zone| *zone != Recovered::default());
-    contents
+fn read(disk: SimulatedDisk) -> Rows {
+    Journal::open_simulated(disk).unwrap().read().unwrap().rows
 }
 
 proptest! {
@@ -128,14 +42,14 @@ proptest! {
     /// an error, it can be opened again and goes on.
     #[test]
     fn power_losses(
-        batches in prop::collection::vec(prop::collection::vec(record(), 1..6), 1..20),
+        batches in prop::collection::vec(prop::collection::vec(change(), 1..6), 1..20),
         crashes in prop::collection::vec((0..60u64, any::<u64>(), any::<bool>()), 1..5),
     ) {
         let mut disk = SimulatedDisk::new(1);
         let mut journal = Journal::open_simulated(disk.clone()).unwrap();
         let mut crashes = crashes.into_iter();
         let mut next_crash = crashes.next();
-        let mut expected = Contents::default();
+        let mut expected = Rows::new();
         for batch in batches {
             if let Some((operations, seed, loses_power)) = next_crash {
                 match seed % 3 {
@@ -144,10 +58,9 @@ proptest! {
                 }
                 let result = journal.append(&batch);
                 let before = expected.clone();
-                for record in &batch {
-                    apply(&mut expected, record);
+                for change in &batch {
+                    apply(&mut expected, change);
                 }
-                expected.zones.retain(|_, zone| *zone != Recovered::default());
                 disk = match loses_power {
                     true => disk.after_power_loss(seed),
                     false => disk.after_kill(),
@@ -163,10 +76,9 @@ proptest! {
                 next_crash = crashes.next();
             } else {
                 journal.append(&batch).unwrap();
-                for record in &batch {
-                    apply(&mut expected, record);
+                for change in &batch {
+                    apply(&mut expected, change);
                 }
-                expected.zones.retain(|_, zone| *zone != Recovered::default());
             }
         }
         drop(journal);
@@ -175,10 +87,10 @@ proptest! {
 
     /// A full disk changes nothing, and the same changes succeed when there is space.
     #[test]
-    fn full_disks(batches in prop::collection::vec(prop::collection::vec(record(), 1..6), 1..10)) {
+    fn full_disks(batches in prop::collection::vec(prop::collection::vec(change(), 1..6), 1..10)) {
         let disk = SimulatedDisk::new(2);
         let mut journal = Journal::open_simulated(disk.clone()).unwrap();
-        let mut expected = Contents::default();
+        let mut expected = Rows::new();
         for batch in batches {
             disk.set_free_bytes(0);
             match journal.append(&batch) {
@@ -190,10 +102,9 @@ proptest! {
                     journal.append(&batch).unwrap();
                 }
             }
-            for record in &batch {
-                apply(&mut expected, record);
+            for change in &batch {
+                apply(&mut expected, change);
             }
-            expected.zones.retain(|_, zone| *zone != Recovered::default());
         }
         prop_assert_eq!(read(disk.after_power_loss(0)), expected);
     }
@@ -216,13 +127,10 @@ impl TestFile {
         Journal::create(&file.0).unwrap();
         let mut journal = Journal::open(&file.0).unwrap();
         for key in 0..300 {
-            let entity = Record::Entity {
-                zone: StableKey(1),
-                life: life_of(key, 1),
-                epoch: 1,
-                body: vec![7; 1000],
-            };
-            journal.append(&[entity]).unwrap();
+            let key = StableKey(key);
+            let entity = rows::entity(StableKey(1), Life { key, birth: 1 });
+            let change = Change::Put(entity, vec![7; 1000]);
+            journal.append(&[change]).unwrap();
         }
         let id = journal.id();
         (file, id)
@@ -271,7 +179,7 @@ fn an_interrupted_creation_can_be_repeated() {
             .unwrap()
             .read()
             .unwrap()
-            .zones
+            .rows
             .is_empty()
     );
     assert!(!unfinished.0.exists());

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     ids::{JournalId, Life},
-    item::Batch,
+    item::{Batch, decode},
 };
 
 const HERE: StableKey = StableKey(1);
@@ -15,7 +15,7 @@ const THERE: StableKey = StableKey(2);
 /// A zone, and what its journal has.
 struct End {
     streams: Streams,
-    journal: Vec<Record>,
+    journal: Vec<Change>,
     /// The items that it has taken, and how many of them are durable.
     taken: Vec<u32>,
     durable: usize,
@@ -59,7 +59,7 @@ impl End {
 
     /// Ends a frame, and returns what the zone says once the frame is durable.
     fn commit(&mut self, now: Duration) -> Vec<Message> {
-        self.journal.extend(self.streams.records().unwrap());
+        self.journal.extend(self.streams.changes().unwrap());
         self.durable = self.taken.len();
         let messages = self.streams.messages(now, now).into_iter();
         messages.map(|(_, message)| message).collect()
@@ -69,28 +69,21 @@ impl End {
     fn crash(&mut self) {
         self.taken.truncate(self.durable);
         self.streams = Streams::new(self.streams.me);
-        let (mut numbers, mut items) = (None, BTreeMap::new());
-        for record in &self.journal {
-            match *record {
-                Record::Stream {
-                    peer, acked, taken, ..
-                } => numbers = Some((peer, acked, taken)),
-                Record::Item {
-                    to,
-                    number,
-                    ref body,
-                    ..
-                } => _ = items.insert(number, (to, body)),
-                _ => unreachable!(),
+        let mut stored = BTreeMap::new();
+        for change in &self.journal {
+            match change {
+                Change::Put(place, body) => _ = stored.insert(*place, body),
+                Change::Remove(places) => stored.retain(|place, _| !places.contains(place)),
             }
         }
-        let acked = numbers.map_or(0, |(_, acked, _)| acked);
-        if let Some((peer, acked, taken)) = numbers {
-            self.streams.restore(peer, acked, taken);
-        }
-        for (_, (to, body)) in items.split_off(&(acked + 1)) {
-            let item = crate::item::decode(body).unwrap();
-            self.streams.restore_item(to, item);
+        for (place, body) in stored {
+            if place.1 == rows::STREAM {
+                let numbers = decode(body).unwrap();
+                self.streams.restore(rows::peer_at(place), numbers);
+            } else {
+                let item = decode(body).unwrap();
+                self.streams.restore_item(rows::item_at(place).0, item);
+            }
         }
     }
 

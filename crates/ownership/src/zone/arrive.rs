@@ -14,7 +14,7 @@ use crate::{
     events::{Arrived, MoveFailed},
     ids::Life,
     item::{Item, MovedOut, decode},
-    journal::Record,
+    journal::{Change, rows},
     outbox::Outbox,
     report::report,
     routes::Location,
@@ -188,15 +188,16 @@ impl ZoneState {
         }
         let known = owned.epoch;
         self.post.outboxes.remove(life);
-        self.end_life(life, known);
+        self.end_life(life);
         report(world, fenced(key, known, epoch));
     }
 
     /// Ends the record of an entity that is no longer here.
-    pub(super) fn end_life(&mut self, life: Life, epoch: u64) {
+    pub(super) fn end_life(&mut self, life: Life) {
         let zone = self.home.me.zone;
         self.book.dirty.remove(&life.key);
-        self.storage.ended.push(Record::Gone { zone, life, epoch });
+        let gone = Change::remove(rows::entity(zone, life));
+        self.storage.ended.push(gone);
     }
 }
 

@@ -298,7 +298,7 @@ impl ZoneState {
 
     /// Returns `true` if this shard was made of a copy of another one.
     fn was_here(&self, other: ZoneId) -> bool {
-        self.lost.restored.contains(&other.journal)
+        self.home.shard.restored().contains(&other.journal)
     }
 
     /// Becomes the owner of the entities on their way to a lost journal that have no later owner.

@@ -236,7 +236,7 @@ impl ZoneState {
         };
         self.disown(world, key);
         self.post.outboxes.remove(life);
-        self.end_life(life, epoch);
+        self.end_life(life);
         let moved = MovedOut {
             life,
             epoch: epoch + 1,

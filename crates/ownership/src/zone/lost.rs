@@ -11,7 +11,7 @@ use super::{ZoneState, now, protocol::KEYS_AT_ONCE};
 use crate::{
     ids::{JournalId, Life, Recipient},
     item::{Item, MovedOut},
-    journal::Record,
+    journal::{Change, rows},
     report::report,
     routes::Location,
     unrouted::RETURN_AFTER,
@@ -29,8 +29,6 @@ const GIVEN_UP: &str = "the world ends, because another shard has given up its j
 #[derive(Default)]
 pub(super) struct Lost {
     pub(super) dead: BTreeSet<JournalId>,
-    /// The shards of whose copies this one was made.
-    pub(super) restored: Vec<JournalId>,
     /// How many of the journals that the shard has given up this zone has given up.
     pub(super) reclaims: usize,
     /// The letters of this zone of which nobody has anything, and since when.
@@ -40,10 +38,9 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    pub(super) fn new(dead: Vec<JournalId>, restored: Vec<JournalId>) -> Self {
+    pub(super) fn new(dead: BTreeSet<JournalId>) -> Self {
         Self {
-            dead: dead.into_iter().collect(),
-            restored,
+            dead,
             ..Self::default()
         }
     }
@@ -59,16 +56,9 @@ impl Lost {
 impl ZoneState {
     /// Gives up the dead journals from which this zone has not taken back everything yet.
     pub(super) fn give_up_dead(&mut self, world: &mut World) {
-        let not_given_up = |journal: &JournalId| self.post.streams.has_peer(*journal);
-        let journals: Vec<_> = self
-            .lost
-            .dead
-            .iter()
-            .copied()
-            .filter(not_given_up)
-            .collect();
-        for journal in journals {
-            self.lost.dead.remove(&journal);
+        let is_open = |journal: &JournalId| self.post.streams.has_peer(*journal);
+        let to_give_up: Vec<_> = self.lost.dead.extract_if(.., is_open).collect();
+        for journal in to_give_up {
             self.give_up(world, journal);
         }
     }
@@ -98,7 +88,8 @@ impl ZoneState {
         let mut lost = self.post.streams.give_up(journal);
         self.storage.ended.append(&mut lost.ended);
         let zone = self.home.me.zone;
-        self.storage.ended.push(Record::Dead { zone, journal });
+        let dead = Change::Put(rows::dead(zone, journal), Vec::new());
+        self.storage.ended.push(dead);
         for &zone in &lost.zones {
             self.post.routes.forget_zone(zone);
         }
@@ -118,10 +109,15 @@ impl ZoneState {
         location.filter(|it| it.epoch > moved.epoch)
     }
 
+    /// Returns `true` if this shard was made of a copy of another one.
+    pub(super) fn is_restored(&self) -> bool {
+        !self.home.shard.restored().is_empty()
+    }
+
     /// Returns `true` if a journal is lost that may have had what this zone waits for, and all other zones answer. Asks
     /// those that don't.
     pub(super) fn may_wait_in_vain(&mut self, world: &World) -> bool {
-        let is_lost = !self.lost.dead.is_empty() || !self.lost.restored.is_empty();
+        let is_lost = !self.lost.dead.is_empty() || self.is_restored();
         let waits = self.post.unrouted.len() > 0 || self.post.outboxes.len() > 0;
         is_lost && waits && self.post.streams.have_all_answered(now(world))
     }

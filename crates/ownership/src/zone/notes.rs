@@ -166,7 +166,7 @@ impl ZoneState {
         }
         if let Some(owned) = self.disown(world, key) {
             let (life, epoch) = (owned.life, owned.epoch);
-            self.end_life(life, epoch);
+            self.end_life(life);
             self.post.outboxes.touch(life);
             if self.claims.referee.is_some() {
                 self.claims.released.insert(life, epoch);

@@ -21,7 +21,7 @@ use crate::{
     components::Declared,
     ids::{Life, ZoneId, random},
     item::{Item, decode},
-    journal::Recovered,
+    journal::{Rows, rows},
     outbox::Outbox,
     outboxes::Outboxes,
     report::report,
@@ -55,8 +55,8 @@ pub(crate) fn open(
     let link = world
         .get_resource::<WorldLink>()
         .ok_or_else(|| no_group(key))?;
-    let (recovered, dead) = shard.open_zone(key, sender.clone())?;
-    let lost = Lost::new(dead, shard.restored());
+    let (rows, dead) = shard.open_zone(key, sender.clone())?;
+    let lost = Lost::new(dead);
     // Items go to zones. So other processes need no key of an entity.
     link.announce_only(key);
     let held = world.resource::<Outgoing>().clone();
@@ -66,7 +66,9 @@ pub(crate) fn open(
     });
     let endpoint = world.spawn((key, endpoint(), Arrivals::default())).id();
 
-    let before = decode_readings(&recovered)?.after_a_stop();
+    let before = rows.get(&rows::readings(key));
+    let before: Readings = before.map_or(Ok(Readings::default()), |body| decode(body))?;
+    let before = before.after_a_stop();
     let me = ZoneId {
         journal: shard.journal_id(),
         zone: key,
@@ -99,11 +101,10 @@ pub(crate) fn open(
     world.insert_resource(Zone {
         key,
         entities: BTreeMap::new(),
-        is_new: recovered == Recovered::default(),
+        is_new: rows.is_empty(),
         on_the_way: 0,
     });
-    zone.restore_streams(world, &recovered)?;
-    zone.bring_back(world, recovered)?;
+    zone.restore(world, rows)?;
     let unloadable = world.resource::<Zone>().unloadable().count();
     if unloadable > 0 && !allows_unloadable {
         return Err(BevyError::error(format!(
@@ -145,54 +146,54 @@ fn endpoint() -> MessageComponent {
         })
 }
 
-fn decode_readings(recovered: &Recovered) -> Result<Readings> {
-    match &recovered.readings {
-        Some(body) => decode(body),
-        None => Ok(Readings::default()),
-    }
-}
-
 impl ZoneState {
-    fn restore_streams(&mut self, world: &World, recovered: &Recovered) -> Result {
-        for (&peer, &(acked, taken)) in &recovered.streams {
-            self.post.streams.restore(peer, acked, taken);
-        }
-        for (&(to, number), body) in &recovered.items {
-            let item: Item = decode(body)?;
-            if to == self.home.me.zone {
-                self.post.unrouted.restore(number, item, now(world));
-                continue;
-            }
-            if let Item::Entity(moved) = &item {
-                self.post.routes.learn(moved.location(to));
-            }
-            self.post.streams.restore_item(to, item);
-        }
-        Ok(())
-    }
-
-    /// Brings back the entities of the journal, those of one world at once, so that they find each other.
-    fn bring_back(&mut self, world: &mut World, recovered: Recovered) -> Result {
+    /// Takes what the journal has. Entities come back at once, so that they find each other.
+    fn restore(&mut self, world: &mut World, rows: Rows) -> Result {
         // Those that an earlier build has stored, and later ones could not load, have their own names.
         let mut groups: BTreeMap<u64, Vec<_>> = BTreeMap::new();
-        for (life, (epoch, stored)) in recovered.entities {
-            let Stored {
-                body,
-                outbox,
-                readings,
-            } = decode(&stored)?;
-            match body {
-                Some(body) => {
-                    let group = groups.entry(body.names).or_default();
-                    group.push((life, epoch, outbox, body, readings));
+        for (place, body) in rows {
+            match place.1 {
+                rows::STREAM => {
+                    let numbers = decode(&body)?;
+                    self.post.streams.restore(rows::peer_at(place), numbers);
                 }
-                None => self.bring_last_letters_back((life, epoch), outbox),
+                rows::ITEM => {
+                    let (to, number) = rows::item_at(place);
+                    self.restore_item(world, (to, number), decode(&body)?);
+                }
+                rows::ENTITY => {
+                    let (epoch, stored): (u64, Stored) = decode(&body)?;
+                    let Stored {
+                        body,
+                        outbox,
+                        readings,
+                    } = stored;
+                    let life = rows::life_at(place);
+                    match body {
+                        Some(body) => {
+                            let group = groups.entry(body.names).or_default();
+                            group.push((life, epoch, outbox, body, readings));
+                        }
+                        None => self.bring_last_letters_back((life, epoch), outbox),
+                    }
+                }
+                _ => {}
             }
         }
         for group in groups.into_values() {
             self.bring_group_back(world, group);
         }
         Ok(())
+    }
+
+    fn restore_item(&mut self, world: &World, (to, number): (StableKey, u64), item: Item) {
+        if to == self.home.me.zone {
+            return self.post.unrouted.restore(number, item, now(world));
+        }
+        if let Item::Entity(moved) = &item {
+            self.post.routes.learn(moved.location(to));
+        }
+        self.post.streams.restore_item(to, item);
     }
 
     fn bring_last_letters_back(&mut self, (life, epoch): (Life, u64), outbox: Outbox) {

@@ -68,7 +68,7 @@ impl ZoneState {
 
     /// Asks who has the entities of this zone, if it was made of a copy.
     pub(super) fn ask_for_copies(&mut self) {
-        if self.lost.restored.is_empty() {
+        if !self.is_restored() {
             return;
         }
         let lives = self.book.owned.values();
@@ -249,7 +249,7 @@ impl ZoneState {
     fn tell_of_later_owner(&mut self, before: Option<Location>, location: Location) {
         let before = before.filter(|it| it.life == location.life && it.zone != location.zone);
         if let Some(before) = before
-            && !self.lost.restored.is_empty()
+            && self.is_restored()
         {
             let located = Message::Located(vec![location]);
             self.post.to_tell.push((Some(before.zone), located));

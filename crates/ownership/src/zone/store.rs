@@ -20,7 +20,7 @@ use crate::{
     error::JournalError,
     ids::{Life, Recipient},
     item::{Item, encode},
-    journal::Record,
+    journal::{Change, rows},
     report::report,
     shard::Shard,
     stored::{Body, Stored},
@@ -46,8 +46,8 @@ pub(super) struct Storage {
     start: Readings,
     /// The readings that the journal has.
     stored: Readings,
-    /// Records of what has ended in this frame.
-    pub(super) ended: Vec<Record>,
+    /// What has ended in this frame.
+    pub(super) ended: Vec<Change>,
     /// The timers as the last frame that was stored had them.
     pub(super) snapshot: Option<TimerSnapshot>,
     wake: Wake,
@@ -121,10 +121,10 @@ impl ZoneState {
         self.take_notes(world);
         self.send_letters(world);
         self.let_leave(world);
-        let records = self.records(world)?;
+        let changes = self.changes(world)?;
         self.tell(world)?;
         self.keep_awake(world);
-        self.submit(world, records)?;
+        self.submit(world, changes)?;
         Ok(())
     }
 
@@ -179,58 +179,50 @@ impl ZoneState {
     }
 
     /// Returns what the journal has to know of this frame.
-    fn records(&mut self, world: &mut World) -> Result<Vec<Record>> {
+    fn changes(&mut self, world: &mut World) -> Result<Vec<Change>> {
         let zone = self.home.me.zone;
         // What ends may make room for what begins.
-        let mut records = core::mem::take(&mut self.storage.ended);
-        records.extend(self.post.streams.records()?);
-        records.extend(self.post.unrouted.records(zone)?);
+        let mut changes = core::mem::take(&mut self.storage.ended);
+        changes.extend(self.post.streams.changes()?);
+        changes.extend(self.post.unrouted.changes(zone)?);
         for life in self.post.outboxes.take_changed() {
             match self.owned(Recipient::Life(life)) {
-                Some(_) => {
-                    self.book.dirty.insert(life.key);
-                }
-                None => records.push(self.last_record(life)?),
+                Some(_) => _ = self.book.dirty.insert(life.key),
+                None => changes.push(self.last_letters(life)?),
             }
         }
         let readings = self.storage.readings(world);
-        records.extend(self.entity_records(world, readings)?);
-        if !records.is_empty() || self.storage.stored.is_old(&readings) {
+        changes.extend(self.changed_entities(world, readings)?);
+        if !changes.is_empty() || self.storage.stored.is_old(&readings) {
             self.storage.stored = readings;
-            let body = encode(&readings)?;
-            records.push(Record::World { zone, body });
+            changes.push(Change::Put(rows::readings(zone), encode(&readings)?));
         }
-        Ok(records)
+        Ok(changes)
     }
 
-    /// Returns the record of an entity that has despawned. It ends when all its letters are delivered, and the store of
+    /// Returns the row of an entity that has despawned. It ends when all its letters are delivered, and the store of
     /// owners has heard of its end.
-    fn last_record(&self, life: Life) -> Result<Record> {
-        let zone = self.home.me.zone;
+    fn last_letters(&self, life: Life) -> Result<Change> {
+        let place = rows::entity(self.home.me.zone, life);
         let outbox = self.post.outboxes.copy(life);
         let released = self.claims.released.get(&life).copied();
         if outbox.is_empty() && released.is_none() {
-            let epoch = u64::MAX;
-            return Ok(Record::Gone { zone, life, epoch });
+            return Ok(Change::remove(place));
         }
         let stored = Stored {
             body: None,
             outbox,
             readings: Readings::default(),
         };
-        Ok(Record::Entity {
-            zone,
-            life,
-            epoch: released.unwrap_or(0),
-            body: encode(&stored)?,
-        })
+        let epoch = released.unwrap_or(0);
+        Ok(Change::Put(place, encode(&(epoch, stored))?))
     }
 
-    fn entity_records(&mut self, world: &mut World, readings: Readings) -> Result<Vec<Record>> {
+    fn changed_entities(&mut self, world: &mut World, readings: Readings) -> Result<Vec<Change>> {
         let mut dirty = core::mem::take(&mut self.book.dirty);
         // They are stored again in the next frame, when their mail has been delivered.
         self.book.dirty = core::mem::take(&mut self.book.with_mail);
-        let mut records = Vec::new();
+        let mut changes = Vec::new();
         let here = dirty
             .iter()
             .filter_map(|key| Some((*key, self.book.entity(*key)?)));
@@ -250,7 +242,7 @@ impl ZoneState {
                 })
             });
             match body {
-                Ok(body) => records.extend(self.entity_record(key, body, readings)?),
+                Ok(body) => changes.extend(self.row(key, body, readings)?),
                 Err(error) => self.refuse(world, key, error)?,
             }
             dirty.remove(&key);
@@ -259,33 +251,24 @@ impl ZoneState {
             let state = self.book.owned.get(&key).map(|owned| &owned.state);
             if let Some(State::Unloadable(unloadable)) = state {
                 let (body, readings) = (**unloadable).clone();
-                records.extend(self.entity_record(key, body, readings)?);
+                changes.extend(self.row(key, body, readings)?);
             }
         }
-        Ok(records)
+        Ok(changes)
     }
 
-    fn entity_record(
-        &mut self,
-        key: StableKey,
-        body: Body,
-        readings: Readings,
-    ) -> Result<Option<Record>> {
-        let Some(owned) = self.book.owned.get_mut(&key) else {
+    fn row(&mut self, key: StableKey, body: Body, readings: Readings) -> Result<Option<Change>> {
+        let Some(entry) = self.book.owned.get_mut(&key) else {
             return Ok(None);
         };
-        owned.is_stored = true;
+        entry.is_stored = true;
         let stored = Stored {
             body: Some(body),
-            outbox: self.post.outboxes.copy(owned.life),
+            outbox: self.post.outboxes.copy(entry.life),
             readings,
         };
-        Ok(Some(Record::Entity {
-            zone: self.home.me.zone,
-            life: owned.life,
-            epoch: owned.epoch,
-            body: encode(&stored)?,
-        }))
+        let place = rows::entity(self.home.me.zone, entry.life);
+        Ok(Some(Change::Put(place, encode(&(entry.epoch, stored))?)))
     }
 
     /// Reports an entity that can't be stored. If the journal has it already, the world ends: it would come
@@ -315,17 +298,17 @@ impl ZoneState {
     }
 
     /// Gives the frame to the journal, with what others will see of it.
-    fn submit(&mut self, world: &mut World, records: Vec<Record>) -> Result {
+    fn submit(&mut self, world: &mut World, changes: Vec<Change>) -> Result {
         let on_the_way = self.on_the_way();
         world.resource_mut::<Zone>().on_the_way = on_the_way;
         let mut effects = world.resource::<Outgoing>().take();
         effects.extend(self.tell_store());
-        if records.is_empty() && effects.is_empty() {
+        if changes.is_empty() && effects.is_empty() {
             return Ok(());
         }
         let wake = self.storage.wake.clone();
         effects.push(Box::new(move || wake.call()));
-        let submitted = self.storage.submitter.submit(Frame { records, effects });
+        let submitted = self.storage.submitter.submit(Frame { changes, effects });
         submitted.map_err(BevyError::error)
     }
 

@@ -1,7 +1,7 @@
 //! The store decides which zone owns an entity.
 
 use bevy_due::worlds::StableKey;
-use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Unreachable, ZoneId};
+use bevy_due_ownership::{JournalId, Owner, OwnerStore, Unreachable, ZoneId};
 
 use crate::store::NatsOwners;
 
@@ -54,29 +54,20 @@ impl OwnerStore for NatsOwners {
         key: StableKey,
         from: Option<Owner>,
         to: Owner,
-    ) -> Result<(), ChangeError> {
-        let mut current = self.get(key.0).map_err(ChangeError::Unreachable)?;
+    ) -> Result<Option<Owner>, Unreachable> {
+        let mut current = self.get(key.0)?;
         loop {
             let owner = current.as_ref().map(|entry| decode(key, &entry.value));
-            let owner = owner.transpose().map_err(ChangeError::Unreachable)?;
-            if owner == Some(to) {
-                return Ok(());
-            }
-            if owner != from {
-                return Err(ChangeError::Lost(owner));
+            let owner = owner.transpose()?;
+            if owner == Some(to) || owner != from {
+                return Ok(owner);
             }
             let revision = current.map(|entry| entry.revision);
-            let swapped = self.compare_and_swap(key.0, revision, &encode(to));
-            match swapped.map_err(ChangeError::Unreachable)? {
-                Ok(_) => return Ok(()),
+            match self.compare_and_swap(key.0, revision, &encode(to))? {
+                Ok(_) => return Ok(Some(to)),
                 // Somebody was faster, perhaps with the same change.
                 Err(lost) => current = lost.current,
             }
         }
-    }
-
-    fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable> {
-        let entry = self.get(key.0)?;
-        entry.map(|entry| decode(key, &entry.value)).transpose()
     }
 }

@@ -33,34 +33,25 @@ pub(crate) struct Letter {
     pub(crate) packet: Packet,
 }
 
-/// What others will see of the frame when it is durable.
+/// What others will see of the frame when it is durable, with the size of each parcel.
 #[derive(Resource, Clone, Default)]
-pub(crate) struct Outgoing(Arc<Mutex<Effects>>);
-
-/// Effects of a frame that was not handed to the journal yet.
-#[derive(Default)]
-pub(crate) struct Effects {
-    pub(crate) effects: Vec<Effect>,
-    /// The size of the parcels among them.
-    pub(crate) bytes: usize,
-}
+pub(crate) struct Outgoing(Arc<Mutex<Vec<(Effect, usize)>>>);
 
 impl Outgoing {
     pub(crate) fn push(&self, effect: Effect, bytes: usize) {
-        let mut held = self.lock();
-        held.effects.push(effect);
-        held.bytes += bytes;
+        self.lock().push((effect, bytes));
     }
 
     pub(crate) fn take(&self) -> Vec<Effect> {
-        core::mem::take(&mut *self.lock()).effects
+        let held = core::mem::take(&mut *self.lock());
+        held.into_iter().map(|(effect, _)| effect).collect()
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.lock().bytes
+        self.lock().iter().map(|(_, bytes)| bytes).sum()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Effects> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Effect, usize)>> {
         // No code panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,9 +4,9 @@
 mod tests;
 
 use core::{
-    fmt, mem,
+    mem,
     panic::AssertUnwindSafe,
-    sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire},
+    sync::atomic::{AtomicU64, Ordering::AcqRel},
     time::Duration,
 };
 use std::{
@@ -26,11 +26,12 @@ use crate::{
 pub(crate) type Effect = Box<dyn FnOnce() + Send>;
 
 /// The end of a frame: what it changed, and what others may see of it.
-#[derive(Default)]
-pub(crate) struct Frame {
-    pub(crate) changes: Vec<Change>,
+struct Frame {
+    changes: Vec<Change>,
     /// Run when this frame and all frames before it are durable.
-    pub(crate) effects: Vec<Effect>,
+    effects: Vec<Effect>,
+    /// The number of effects of its world that have panicked.
+    panics: Arc<AtomicU64>,
 }
 
 /// The disk is behind. Nothing that the zones do is seen meanwhile.
@@ -43,7 +44,7 @@ pub struct Stall {
 }
 
 /// The frames of a world that may wait for the disk at once.
-const FRAMES_IN_FLIGHT: u64 = 2;
+const FRAMES_IN_FLIGHT: usize = 2;
 
 /// How long a write may take before it counts as a stall.
 const SLOW: Duration = Duration::from_secs(1);
@@ -57,34 +58,19 @@ const LAST_RETRY: Duration = Duration::from_secs(1);
 /// were submitted. The first error stops it for good, except for a full disk.
 ///
 /// Dropping it commits the frames that wait, and waits for them.
-#[derive(Debug)]
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Submits the frames of one world.
-#[derive(Debug)]
 pub(crate) struct Submitter {
     shared: Arc<Shared>,
-    progress: Arc<Progress>,
-    submitted: u64,
+    /// Each frame that is not durable shares it.
+    panics: Arc<AtomicU64>,
 }
 
-/// What has become of the frames of one world.
-#[derive(Debug, Default)]
-struct Progress {
-    committed: AtomicU64,
-    /// The number of effects that have panicked.
-    panics: AtomicU64,
-}
-
-struct Submitted {
-    frame: Frame,
-    progress: Arc<Progress>,
-}
-
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
@@ -93,7 +79,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     phase: Phase,
-    waiting: Vec<Submitted>,
+    waiting: Vec<Frame>,
     /// Since when frames are being written.
     writing_since: Option<Instant>,
     /// The error of the last attempt to write them.
@@ -126,8 +112,7 @@ impl Committer {
     pub(crate) fn submitter(&self) -> Submitter {
         Submitter {
             shared: self.shared.clone(),
-            progress: Arc::default(),
-            submitted: 0,
+            panics: Arc::default(),
         }
     }
 
@@ -164,24 +149,30 @@ impl Drop for Committer {
 
 impl Submitter {
     /// Hands over a frame. Never waits.
-    pub(crate) fn submit(&mut self, frame: Frame) -> Result<(), JournalError> {
+    pub(crate) fn submit(
+        &self,
+        changes: Vec<Change>,
+        effects: Vec<Effect>,
+    ) -> Result<(), JournalError> {
         let mut state = self.shared.state();
         match &state.phase {
             Phase::Running => {}
             Phase::Closing | Phase::Stopped(None) => return Err(JournalError::Closed),
             Phase::Stopped(Some(error)) => return Err(error.clone()),
         }
-        let progress = self.progress.clone();
-        state.waiting.push(Submitted { frame, progress });
+        state.waiting.push(Frame {
+            changes,
+            effects,
+            panics: self.panics.clone(),
+        });
         drop(state);
         self.shared.changed.notify_all();
-        self.submitted += 1;
         Ok(())
     }
 
     /// Returns `true` if the next frame can be submitted. Otherwise, add it to the one after it.
     pub(crate) fn has_room(&self) -> bool {
-        self.submitted - self.progress.committed.load(Acquire) < FRAMES_IN_FLIGHT
+        Arc::strong_count(&self.panics) <= FRAMES_IN_FLIGHT
     }
 
     /// Waits until there is room. Returns the stall if there is none after `limit`.
@@ -207,7 +198,7 @@ impl Submitter {
 
     /// Returns the number of effects that have panicked since the last call.
     pub(crate) fn take_panics(&self) -> u64 {
-        self.progress.panics.swap(0, AcqRel)
+        self.panics.swap(0, AcqRel)
     }
 }
 
@@ -256,7 +247,7 @@ impl Shared {
     }
 
     /// Waits for frames. `None` if there will be no more.
-    fn take(&self) -> Option<Vec<Submitted>> {
+    fn take(&self) -> Option<Vec<Frame>> {
         let is_idle =
             |state: &mut State| state.waiting.is_empty() && matches!(state.phase, Phase::Running);
         let state = self.changed.wait_while(self.state(), is_idle);
@@ -268,21 +259,18 @@ impl Shared {
         Some(mem::take(&mut state.waiting))
     }
 
-    fn commit(
-        &self,
-        journal: &mut Journal,
-        mut frames: Vec<Submitted>,
-    ) -> Result<(), JournalError> {
-        let changes = frames.iter_mut();
-        let changes = changes.flat_map(|it| mem::take(&mut it.frame.changes));
+    fn commit(&self, journal: &mut Journal, mut frames: Vec<Frame>) -> Result<(), JournalError> {
+        let changes = frames.iter_mut().flat_map(|it| mem::take(&mut it.changes));
         self.append(journal, &changes.collect::<Vec<_>>())?;
-        for Submitted { frame, progress } in frames {
-            for effect in frame.effects {
+        for Frame {
+            effects, panics, ..
+        } in frames
+        {
+            for effect in effects {
                 if catch_unwind(AssertUnwindSafe(effect)).is_err() {
-                    progress.panics.fetch_add(1, AcqRel);
+                    panics.fetch_add(1, AcqRel);
                 }
             }
-            progress.committed.fetch_add(1, AcqRel);
         }
         Ok(())
     }
@@ -306,25 +294,5 @@ impl Shared {
             }
             retry = LAST_RETRY.min(2 * retry);
         }
-    }
-}
-
-impl fmt::Debug for Frame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let effects = self.effects.len();
-        f.debug_struct("Frame")
-            .field("changes", &self.changes)
-            .field("effects", &effects)
-            .finish()
-    }
-}
-
-impl fmt::Debug for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State")
-            .field("waiting", &self.waiting.len())
-            .field("writing_since", &self.writing_since)
-            .field("full", &self.full)
-            .finish_non_exhaustive()
     }
 }

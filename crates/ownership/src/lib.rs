@@ -42,7 +42,7 @@ pub use ext::{DurableCommandsExt, DurableEntityCommandsExt};
 pub use ids::{JournalId, ZoneId};
 #[cfg(feature = "simulated-disk")]
 pub use journal::SimulatedDisk;
-pub use owners::{ChangeError, Owner, OwnerStore, Unreachable};
+pub use owners::{Owner, OwnerStore, Unreachable};
 pub use plugin::ZonePlugin;
 pub use shard::Shard;
 pub use zone::Zone;

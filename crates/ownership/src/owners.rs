@@ -19,9 +19,9 @@ use crate::{ids::ZoneId, report::report};
 /// needs nothing but the shards, and is what most games want. A store also knows the owner when a shard is
 /// lost with its disk, so [`Shard::reclaim`](crate::Shard::reclaim) takes back only what nobody else has.
 ///
-/// The calls may wait. They run on a thread of their own, and are repeated while the store is
-/// [unreachable](ChangeError::Unreachable), of which the error handler of the world hears once for each call.
-/// Entities that are to move act on in their old zone meanwhile. After two seconds their move fails.
+/// The calls may wait. They run on a thread of their own, and are repeated while the store is [unreachable](Unreachable),
+/// of which the error handler of the world hears once for each call. Entities that are to move act on in their old zone
+/// meanwhile. After two seconds their move fails.
 ///
 /// A key belongs to one entity until the store hears that it has despawned. A second entity with the key can't move
 /// meanwhile, and is reported after two seconds.
@@ -33,7 +33,7 @@ use crate::{ids::ZoneId, report::report};
 /// ```
 /// use std::collections::HashMap;
 /// use bevy_due::worlds::StableKey;
-/// use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Unreachable, ZoneId};
+/// use bevy_due_ownership::{JournalId, Owner, OwnerStore, Unreachable, ZoneId};
 ///
 /// #[derive(Default)]
 /// struct InMemory(HashMap<StableKey, Owner>);
@@ -44,16 +44,10 @@ use crate::{ids::ZoneId, report::report};
 ///         key: StableKey,
 ///         from: Option<Owner>,
 ///         to: Owner,
-///     ) -> Result<(), ChangeError> {
-///         let owner = self.0.get(&key).copied();
-///         if owner != from && owner != Some(to) {
-///             return Err(ChangeError::Lost(owner));
+///     ) -> Result<Option<Owner>, Unreachable> {
+///         if self.0.get(&key).copied() == from {
+///             self.0.insert(key, to);
 ///         }
-///         self.0.insert(key, to);
-///         Ok(())
-///     }
-///
-///     fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable> {
 ///         Ok(self.0.get(&key).copied())
 ///     }
 /// }
@@ -64,30 +58,28 @@ use crate::{ids::ZoneId, report::report};
 /// let second = Owner { zone: zone(2), epoch: 2, ..first };
 ///
 /// let mut store = InMemory::default();
-/// store.change(HERO, None, first)?;
-/// store.change(HERO, Some(first), second)?;
-/// store.change(HERO, Some(first), second)?; // It was made before.
-/// let lost = ChangeError::Lost(Some(second));
-/// assert_eq!(store.change(HERO, None, first), Err(lost));
-/// assert_eq!(store.owner(HERO), Ok(Some(second)));
-/// # Ok::<(), ChangeError>(())
+/// assert_eq!(store.change(HERO, None, first)?, Some(first));
+/// assert_eq!(store.change(HERO, Some(first), second)?, Some(second));
+/// // It was made before.
+/// assert_eq!(store.change(HERO, Some(first), second)?, Some(second));
+/// // Another zone was faster.
+/// assert_eq!(store.change(HERO, None, first)?, Some(second));
+/// # Ok::<(), Unreachable>(())
 /// ```
 pub trait OwnerStore: Send + 'static {
-    /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. The change must be durable
-    /// when this returns. If it was made before, this succeeds again.
+    /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. Returns the owner that there is then:
+    /// `to` if this or an earlier call has made the change, and another one if it was not made. What it returns must be
+    /// durable.
     ///
     /// # Errors
     ///
-    /// Returns [`ChangeError::Lost`] with the owner if it is another one.
-    fn change(&mut self, key: StableKey, from: Option<Owner>, to: Owner)
-    -> Result<(), ChangeError>;
-
-    /// Returns the owner, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the store can't be reached.
-    fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable>;
+    /// Returns an error if the store can't be reached. Perhaps it has made the change.
+    fn change(
+        &mut self,
+        key: StableKey,
+        from: Option<Owner>,
+        to: Owner,
+    ) -> Result<Option<Owner>, Unreachable>;
 }
 
 /// Who owns an entity.
@@ -106,21 +98,6 @@ pub struct Owner {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the store of owners can't be reached: {0}")]
 pub struct Unreachable(pub String);
-
-/// Why an owner was not changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ChangeError {
-    /// The entity belongs to somebody else.
-    #[error("the entity {}", match .0 {
-        None => "has no owner".to_owned(),
-        Some(Owner { birth: None, .. }) => "has despawned".to_owned(),
-        Some(Owner { zone, epoch, .. }) => format!("belongs to zone {} as its owner number {epoch}", zone.zone.0),
-    })]
-    Lost(Option<Owner>),
-    /// The store can't be reached. Perhaps it has made the change.
-    #[error(transparent)]
-    Unreachable(Unreachable),
-}
 
 /// How long a question waits before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -169,20 +146,6 @@ impl Referee {
         };
         // The thread ends only when this is dropped.
         self.0.send(Box::new(question)).ok();
-    }
-}
-
-/// Changes an owner. Returns another owner, if there is one.
-pub(crate) fn change(
-    store: &mut dyn OwnerStore,
-    key: StableKey,
-    from: Option<Owner>,
-    to: Owner,
-) -> Result<Result<(), Option<Owner>>, Unreachable> {
-    match store.change(key, from, to) {
-        Ok(()) => Ok(Ok(())),
-        Err(ChangeError::Lost(owner)) => Ok(Err(owner)),
-        Err(ChangeError::Unreachable(error)) => Err(error),
     }
 }
 

@@ -301,9 +301,6 @@ fn restore(mut journal: Journal) -> Result<JournalId, JournalError> {
 
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner")
-            .field("journal", &self.journal)
-            .field("committer", &self.committer)
-            .finish_non_exhaustive()
+        self.journal.fmt(f)
     }
 }

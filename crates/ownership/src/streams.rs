@@ -41,7 +41,7 @@ pub(crate) struct Streams {
 }
 
 /// The items to another zone, and how far both have come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Stream {
     /// The other zone, from the first contact on.
     peer: Option<ZoneId>,
@@ -65,14 +65,15 @@ struct Stored {
 }
 
 /// What has been sent since the last attempt, and when.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Flight {
     sent: u64,
     /// The last number that the peer can have.
     most: u64,
     /// When something was sent last.
     since: Option<Duration>,
-    retry: Duration,
+    /// The attempts without an answer.
+    tries: u32,
     /// When the peer has answered last.
     heard: Option<Duration>,
     is_asked: bool,
@@ -82,25 +83,17 @@ struct Flight {
     must_tell: bool,
 }
 
-impl Default for Stream {
-    fn default() -> Self {
-        Self {
-            peer: None,
-            items: VecDeque::new(),
-            acked: 0,
-            taken: 0,
-            stored: Stored::default(),
-            flight: Flight {
-                sent: 0,
-                most: 0,
-                since: None,
-                retry: RETRY,
-                heard: None,
-                is_asked: false,
-                peer_session: None,
-                must_tell: false,
-            },
-        }
+impl Flight {
+    /// Begins a new row of attempts: the next one is later than `since`, or now.
+    fn begin(&mut self, since: Option<Duration>) {
+        (self.since, self.tries) = (since, 0);
+    }
+
+    /// Returns `true` if the peer has not answered in time.
+    fn is_late(&self, now: Duration) -> bool {
+        let wait = LAST_RETRY.min(RETRY * (1 << self.tries.min(8)));
+        self.since
+            .is_none_or(|since| now.saturating_sub(since) >= wait)
     }
 }
 
@@ -276,14 +269,12 @@ impl Streams {
         }
         let flight = &mut stream.flight;
         if flight.heard.replace(now).is_none() {
-            flight.since = None;
-            flight.retry = RETRY;
+            flight.begin(None);
         }
         let new = number.saturating_sub(stream.acked);
         if new > 0 {
             stream.acked = number;
-            flight.since = Some(now);
-            flight.retry = RETRY;
+            flight.begin(Some(now));
             let taken: Vec<_> = stream.items.drain(..new as usize).collect();
             Self::end(&mut self.leaving, &taken);
         }
@@ -384,8 +375,7 @@ impl Streams {
     /// Sends again at once what was not acknowledged: a zone may be back.
     pub(crate) fn try_again(&mut self) {
         for stream in self.streams.values_mut() {
-            stream.flight.since = None;
-            stream.flight.retry = RETRY;
+            stream.flight.begin(None);
         }
     }
 
@@ -459,13 +449,11 @@ impl Stream {
     /// it has answered once, there are none, and the peer is only asked.
     fn next_items(&mut self, now: Duration) -> Option<(u64, Vec<Item>)> {
         let flight = &mut self.flight;
-        let is_late = flight
-            .since
-            .is_none_or(|since| now.saturating_sub(since) >= flight.retry);
+        let is_late = flight.is_late(now);
         flight.sent = flight.sent.max(self.acked);
         if is_late && flight.sent > self.acked {
             flight.sent = self.acked;
-            flight.retry = LAST_RETRY.min(2 * flight.retry);
+            flight.tries += 1;
         }
         let on_the_way = (flight.sent - self.acked) as usize;
         let waits = on_the_way < self.items.len();
@@ -479,7 +467,7 @@ impl Stream {
             return None;
         }
         if items.is_empty() {
-            flight.retry = LAST_RETRY.min(2 * flight.retry);
+            flight.tries += 1;
         }
         let first = flight.sent + 1;
         flight.sent += items.len() as u64;

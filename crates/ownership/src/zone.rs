@@ -22,7 +22,7 @@ use bevy_time::{Real, Time};
 
 use crate::{
     components::Declared,
-    events::{MailReturned, MoveFailed},
+    events::MailReturned,
     ids::{Life, Recipient, ZoneId},
     item::{Batch, Item},
     outbox::Outbox,
@@ -114,6 +114,9 @@ struct Home {
     names: u64,
 }
 
+/// Tells an entity of something that did not happen.
+type Failure = Box<dyn FnOnce(&mut World) + Send + Sync>;
+
 /// What goes to other zones.
 struct Post {
     streams: Streams,
@@ -124,12 +127,6 @@ struct Post {
     to_tell: Vec<(Option<StableKey>, Message)>,
     /// What failed at the end of the last frame. Entities hear of it in the next one, which stores what they do then.
     failures: Vec<Failure>,
-}
-
-/// Something that a game asked for at the end of a frame, and that did not happen.
-enum Failure {
-    Move(MoveFailed),
-    Mail(MailReturned),
 }
 
 /// Calls a function with the zone of a world, if it is open.
@@ -337,6 +334,17 @@ fn not_followed(key: StableKey, packet: u32) -> String {
          packet {packet}: call `on_packet` with this id",
         key.0
     )
+}
+
+impl Post {
+    /// Tells an entity in the next frame of something that did not happen.
+    fn fail<E>(&mut self, event: E)
+    where
+        E: for<'a> EntityEvent<Trigger<'a>: Default> + Send + Sync,
+    {
+        self.failures
+            .push(Box::new(move |world| notify(world, event)));
+    }
 }
 
 /// Tells an entity that something did not happen, unless it is gone.

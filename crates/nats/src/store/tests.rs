@@ -8,7 +8,7 @@ use std::{sync::Barrier, thread};
 
 use bevy_due::worlds::StableKey;
 use bevy_due_link_testing::nats_server::NatsServer;
-use bevy_due_ownership::OwnerStore;
+use bevy_due_ownership::{JournalId, Owner, OwnerStore, ZoneId};
 
 use crate::{NatsOwners, NatsOwnersConfig, store::Entry};
 
@@ -184,6 +184,15 @@ fn a_value_that_is_no_owner_is_an_error() {
     let mut store = store(&server);
     let swapped = store.compare_and_swap(8, None, b"something else");
     swapped.expect("it answers").expect("it is new");
-    let error = store.owner(StableKey(8)).expect_err("it is no owner");
+    let owner = Owner {
+        zone: ZoneId {
+            journal: JournalId(1),
+            zone: StableKey(1),
+        },
+        epoch: 1,
+        birth: None,
+    };
+    let error = store.change(StableKey(8), None, owner);
+    let error = error.expect_err("it is no owner");
     assert!(error.0.contains("key 8"), "{error}");
 }

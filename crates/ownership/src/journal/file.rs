@@ -50,35 +50,28 @@ impl JournalFile {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true);
-        let file = Self::lock(&unfinished, options.truncate(false))?;
+        let file = lock(&unfinished, options.truncate(false))?;
         // An attempt that was interrupted may have left something.
-        file.set_len_zero().map_err(failed)?;
-        fill(&file)?;
+        file.set_len(0).map_err(failed)?;
+        fill(&Self::new(&unfinished, file))?;
         fs::rename(&unfinished, path).map_err(failed)?;
         sync_directory(path).map_err(failed)
     }
 
     /// Opens an existing file.
     pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
-        let file = Self::lock(path, OpenOptions::new().read(true).write(true))?;
+        let file = lock(path, OpenOptions::new().read(true).write(true))?;
+        let file = Self::new(path, file);
         match path.metadata() {
             Ok(metadata) if metadata.len() == 0 => Err(file.damaged("it is empty".into())),
             _ => Ok(file),
         }
     }
 
-    fn lock(path: &Path, options: &OpenOptions) -> Result<Self, JournalError> {
-        let file = options.open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => JournalError::Missing { file: path.into() },
-            _ => JournalError::io(path.into(), "open", error),
-        })?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self {
-                path: path.into(),
-                storage: Storage::File(file),
-            }),
-            Err(TryLockError::WouldBlock) => Err(JournalError::InUse { file: path.into() }),
-            Err(TryLockError::Error(error)) => Err(JournalError::io(path.into(), "lock", error)),
+    fn new(path: &Path, file: File) -> Self {
+        Self {
+            path: path.into(),
+            storage: Storage::File(file),
         }
     }
 
@@ -87,14 +80,6 @@ impl JournalFile {
         Self {
             path: "the simulated disk".into(),
             storage: Storage::Simulated(disk),
-        }
-    }
-
-    fn set_len_zero(&self) -> io::Result<()> {
-        match &self.storage {
-            Storage::File(file) => file.set_len(0),
-            #[cfg(feature = "simulated-disk")]
-            Storage::Simulated(_) => Ok(()),
         }
     }
 
@@ -107,8 +92,8 @@ impl JournalFile {
         let database = match &self.storage {
             Storage::File(file) => {
                 let file = file.try_clone().map_err(StorageError::Io);
-                let backend = file.map_err(DatabaseError::from).and_then(Synced::new);
-                backend.and_then(|backend| open_rewritten(&builder, backend))
+                let backend = file.map_err(DatabaseError::from).and_then(FileBackend::new);
+                backend.and_then(|backend| open_rewritten(&builder, Synced(backend)))
             }
             #[cfg(feature = "simulated-disk")]
             Storage::Simulated(disk) => open_rewritten(&builder, disk.clone()),
@@ -144,6 +129,19 @@ impl JournalFile {
             journal: find_id(&self.path),
             reason,
         }
+    }
+}
+
+/// Opens a file that nobody else has open.
+fn lock(path: &Path, options: &OpenOptions) -> Result<File, JournalError> {
+    let file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => JournalError::Missing { file: path.into() },
+        _ => JournalError::io(path.into(), "open", error),
+    })?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(JournalError::InUse { file: path.into() }),
+        Err(TryLockError::Error(error)) => Err(JournalError::io(path.into(), "lock", error)),
     }
 }
 
@@ -201,12 +199,6 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 /// dropped what it could not write.
 #[derive(Debug)]
 struct Synced(FileBackend);
-
-impl Synced {
-    fn new(file: File) -> Result<Self, DatabaseError> {
-        FileBackend::new(file).map(Self)
-    }
-}
 
 impl StorageBackend for Synced {
     fn len(&self) -> io::Result<u64> {

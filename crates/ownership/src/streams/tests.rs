@@ -198,34 +198,3 @@ proptest! {
         prop_assert_eq!(ends[0].streams.len(), 0);
     }
 }
-
-#[test]
-fn an_older_journal_is_noticed() {
-    let now = Duration::ZERO;
-    let mut ends = [End::new(HERE), End::new(THERE)];
-    let pass = |ends: &mut [End; 2], from: usize| {
-        for message in ends[from].commit(now) {
-            ends[1 - from].hear(message, now);
-        }
-    };
-    ends[0].streams.push(THERE, item(0));
-    for from in [0, 1, 0] {
-        pass(&mut ends, from);
-    }
-    assert_eq!(ends[1].taken, [0]);
-    ends[0] = End::new(HERE);
-    // It asks before it sends another item with the number 1.
-    ends[0].streams.push(THERE, item(7));
-    pass(&mut ends, 0);
-    assert_eq!(ends[1].taken, [0]);
-    let Some(Message::Ack {
-        from,
-        number,
-        session,
-    }) = ends[1].commit(now).pop()
-    else {
-        panic!("no answer")
-    };
-    let stale = ends[0].streams.acknowledge(from, (number, session), now);
-    assert_eq!(stale, Err(StreamError::Stale { peer: from }));
-}

@@ -17,9 +17,7 @@ use crate::{
     journal::{Change, rows},
     outbox::Outbox,
     report::report,
-    routes::Location,
     stored::{Body, Stored},
-    wire::Message,
 };
 
 /// The longest time on the way that clocks make up for.
@@ -65,10 +63,7 @@ impl ZoneState {
             }
             if epoch >= moved.epoch {
                 // It has come from a copy of an old file. The sender hears where the entity is.
-                let (life, zone) = (moved.life, self.home.me.zone);
-                let here = Location { life, zone, epoch };
-                let located = Message::Located(vec![here]);
-                self.post.to_tell.push((Some(from), located));
+                self.tell_where(Some(from), self.here(moved.life, epoch));
                 let known = moved.epoch;
                 return report(world, fenced(key, known, epoch));
             }
@@ -167,10 +162,7 @@ impl ZoneState {
         let (life, epoch) = (moved.life, moved.epoch);
         self.post.routes.forget(life);
         self.arrive(world, zone, moved);
-        let zone = self.home.me.zone;
-        let here = Location { life, zone, epoch };
-        let located = Message::Located(vec![here]);
-        self.post.to_tell.push((None, located));
+        self.tell_where(None, self.here(life, epoch));
     }
 
     /// Drops an entity of which another zone has a later owner, without any event.

@@ -15,7 +15,7 @@ use crate::{
     changes::Outgoing,
     committer::Effect,
     ids::{JournalId, Life, Recipient, ZoneId},
-    owners::{Owner, OwnerStore, Referee, Unreachable, change},
+    owners::{Owner, OwnerStore, Referee, Unreachable},
     report::report,
 };
 
@@ -30,9 +30,8 @@ pub(super) struct Claims {
     pub(super) referee: Option<Referee>,
     /// The entities for which the store has yet to say whether they may leave.
     pub(super) asked: BTreeSet<StableKey>,
-    /// What to tell the store when the frame is durable: the entities that are new, and that have despawned.
-    pub(super) born: Vec<Life>,
-    pub(super) died: Vec<Life>,
+    /// The entities that are new or have despawned. The store hears of them when the frame is durable.
+    pub(super) to_tell: BTreeSet<Life>,
     /// The entities that have despawned, with their epochs, and that the store still has.
     pub(super) released: BTreeMap<Life, u64>,
     /// The entities whose keys belong to other ones.
@@ -65,27 +64,22 @@ impl Claims {
 }
 
 impl ZoneState {
-    /// Asks the store of owners, if there is one, until it answers this zone.
-    fn ask<T: Send + 'static>(
-        &self,
-        question: impl Fn(&mut dyn OwnerStore) -> Result<T, Unreachable> + Send + 'static,
-        answer: impl FnOnce(&mut Self, &mut World, T) + Send + 'static,
-    ) {
-        run(self.question(question, answer));
-    }
-
-    /// Returns what asks the store of owners, if there is one.
+    /// Returns what asks the store of owners, if there is one, until it answers this zone.
     fn question<T: Send + 'static>(
         &self,
         question: impl Fn(&mut dyn OwnerStore) -> Result<T, Unreachable> + Send + 'static,
         answer: impl FnOnce(&mut Self, &mut World, T) + Send + 'static,
-    ) -> Option<Effect> {
-        let referee = self.claims.referee.clone()?;
+    ) -> Effect {
+        let referee = self.claims.referee.clone();
         let sender = self.home.sender.clone();
         let answer = move |world: &mut World, found| {
             with_zone(world, |zone, world| answer(zone, world, found));
         };
-        Some(Box::new(move || referee.ask(sender, question, answer)))
+        Box::new(move || {
+            if let Some(referee) = referee {
+                referee.ask(sender, question, answer);
+            }
+        })
     }
 
     /// Returns this zone as the owner of an entity.
@@ -97,16 +91,16 @@ impl ZoneState {
 
     /// Claims an entity that is here.
     fn claim(&self, life: Life, epoch: u64, from: Option<Owner>) {
-        run(self.claim_of(life, epoch, from));
+        self.claim_of(life, epoch, from)();
     }
 
-    fn claim_of(&self, life: Life, epoch: u64, from: Option<Owner>) -> Option<Effect> {
+    fn claim_of(&self, life: Life, epoch: u64, from: Option<Owner>) -> Effect {
         let to = self.owner(life, epoch);
         self.question(
-            move |store| change(store, life.key, from, to),
-            move |zone, world, changed| match changed {
-                Ok(()) => _ = zone.claims.conflicts.remove(&life),
-                Err(other) => zone.follow(world, (life, epoch), other),
+            move |store| store.change(life.key, from, to),
+            move |zone, world, found| match found == Some(to) {
+                true => _ = zone.claims.conflicts.remove(&life),
+                false => zone.follow(world, (life, epoch), found),
             },
         )
     }
@@ -114,17 +108,15 @@ impl ZoneState {
     /// Returns what tells the store which entities are new and which have despawned. It must not know that before the
     /// journal does.
     pub(super) fn tell_store(&mut self) -> Vec<Effect> {
-        let born = core::mem::take(&mut self.claims.born);
-        let born = born.into_iter().filter_map(|life| {
-            let owned = self.owned(Recipient::Life(life))?;
-            self.claim_of(life, owned.epoch, None)
+        let to_tell = core::mem::take(&mut self.claims.to_tell).into_iter();
+        let told = to_tell.filter_map(|life| match self.owned(Recipient::Life(life)) {
+            Some(entry) => Some(self.claim_of(life, entry.epoch, None)),
+            None => {
+                let epoch = self.claims.released.get(&life)?;
+                Some(self.release(life, *epoch))
+            }
         });
-        let mut told: Vec<_> = born.collect();
-        for life in core::mem::take(&mut self.claims.died) {
-            let epoch = self.claims.released.get(&life).copied();
-            told.extend(epoch.and_then(|epoch| self.release(life, epoch)));
-        }
-        told
+        told.collect()
     }
 
     /// Asks for all entities of the journal whether they still belong to this zone, and releases the keys of those that
@@ -133,20 +125,12 @@ impl ZoneState {
         if self.claims.referee.is_none() {
             return;
         }
-        for owned in self.book.owned.values() {
-            let (life, epoch) = (owned.life, owned.epoch);
-            let mine = self.owner(life, epoch);
-            self.ask(
-                move |store| store.owner(life.key),
-                move |zone, world, owner| {
-                    if owner != Some(mine) {
-                        zone.follow(world, (life, epoch), owner);
-                    }
-                },
-            );
+        for entry in self.book.owned.values() {
+            let mine = self.owner(entry.life, entry.epoch);
+            self.claim(entry.life, entry.epoch, Some(mine));
         }
         for (&life, &epoch) in &self.claims.released {
-            run(self.release(life, epoch));
+            self.release(life, epoch)();
         }
     }
 
@@ -220,7 +204,7 @@ impl ZoneState {
     }
 
     /// Returns what tells the store that an entity has despawned.
-    fn release(&self, life: Life, epoch: u64) -> Option<Effect> {
+    fn release(&self, life: Life, epoch: u64) -> Effect {
         let mine = self.owner(life, epoch);
         self.question(
             move |store| release(store, life.key, mine),
@@ -251,16 +235,16 @@ impl ZoneState {
             ..from
         };
         let question = self.question(
-            move |store| change(store, key, Some(from), to),
-            move |zone, world, changed| {
+            move |store| store.change(key, Some(from), to),
+            move |zone, world, found| {
                 zone.claims.asked.remove(&key);
-                match changed {
-                    Ok(()) => zone.may_leave(life, to),
-                    Err(other) => zone.follow(world, (life, epoch), other),
+                match found == Some(to) {
+                    true => zone.may_leave(life, to),
+                    false => zone.follow(world, (life, epoch), found),
                 }
             },
         );
-        world.resource::<Outgoing>().push(question?, 0);
+        world.resource::<Outgoing>().push(question, 0);
         self.claims.asked.insert(key);
         Some(Step::Asked)
     }
@@ -311,7 +295,7 @@ impl ZoneState {
             (moved.life, Owner { zone, epoch, birth })
         });
         let on_the_way: Vec<_> = on_the_way.collect();
-        self.ask(
+        let ask = self.question(
             move |store| {
                 let mut free = Vec::new();
                 for &(life, lost) in &on_the_way {
@@ -328,11 +312,6 @@ impl ZoneState {
             },
             move |zone, world, free| zone.bury(world, journal, &|life| free.contains(&life)),
         );
-    }
-}
-
-fn run(ask: Option<Effect>) {
-    if let Some(ask) = ask {
         ask();
     }
 }
@@ -352,11 +331,11 @@ fn release(store: &mut dyn OwnerStore, key: StableKey, mine: Owner) -> Result<()
             birth: None,
             ..mine
         };
-        match change(store, key, from, free)? {
-            Ok(()) => return Ok(()),
-            Err(Some(found)) if !is_mine(found) => return Ok(()),
-            Err(found) => from = found,
+        let found = store.change(key, from, free)?;
+        if found.is_some_and(|it| it == free || !is_mine(it)) {
+            return Ok(());
         }
+        from = found;
     }
 }
 
@@ -369,9 +348,10 @@ fn take_over(
 ) -> Result<bool, Unreachable> {
     let mut from = Some(lost);
     loop {
-        let Err(found) = change(store, key, from, to)? else {
+        let found = store.change(key, from, to)?;
+        if found == Some(to) {
             return Ok(true);
-        };
+        }
         let is_earlier = found.is_none_or(|it| {
             let is_lost = it.zone.journal == lost.zone.journal;
             it.birth == lost.birth && (it.epoch < lost.epoch || is_lost)

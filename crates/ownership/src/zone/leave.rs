@@ -9,14 +9,12 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{Failure, ZoneState, claims::key_in_use, notify, now};
+use super::{ZoneState, claims::key_in_use, now};
 use crate::{
-    components,
     events::MoveFailed,
     ids::{Life, ZoneId},
     item::{Item, MovedOut, encode},
     owners::Owner,
-    stored::{Body, Stored},
 };
 
 /// How long an entity waits for an answer of the zone to which it goes.
@@ -169,35 +167,25 @@ impl ZoneState {
     }
 
     fn note_failed_move(&mut self, entity: Entity, zone: StableKey, reason: String) {
-        self.post.failures.push(Failure::Move(MoveFailed {
+        self.post.fail(MoveFailed {
             entity,
             zone,
             reason,
-        }));
+        });
     }
 
     /// Tells entities what failed at the end of the last frame.
     pub(super) fn tell_failures(&mut self, world: &mut World) {
         for failure in core::mem::take(&mut self.post.failures) {
-            match failure {
-                Failure::Move(failed) => notify(world, failed),
-                Failure::Mail(returned) => notify(world, returned),
-            }
+            failure(world);
         }
     }
 
-    /// Returns the stored form of an entity that leaves.
-    fn stored(&self, world: &World, life: Life, moved: MovedEntity) -> Result<Vec<u8>> {
-        let components = components::save(world, &self.home.declared, moved.entities())?;
-        let stored = encode(&Stored {
-            body: Some(Body {
-                names: self.home.names,
-                moved,
-                components,
-            }),
-            outbox: self.post.outboxes.copy(life),
-            readings: self.storage.readings(world),
-        })?;
+    /// Encodes an entity that leaves.
+    fn encode(&self, world: &World, life: Life, moved: MovedEntity) -> Result<Vec<u8>> {
+        let readings = self.storage.readings(world);
+        let stored = self.stored(life, Some(self.body(world, moved)?), readings);
+        let stored = encode(&stored)?;
         match stored.len() {
             bytes if bytes > MAX_MOVED_BYTES => Err(format!(
                 "the entity has {bytes} bytes with its letters, more than {MAX_MOVED_BYTES}: let it own less"
@@ -220,18 +208,13 @@ impl ZoneState {
         };
         let (life, epoch) = (owned.life, owned.epoch);
         let moved = world.export_entity(entity)?;
-        let stored = match self.stored(world, life, moved) {
-            Ok(stored) => stored,
+        let stored = self.encode(world, life, moved);
+        let left = stored.and_then(|stored| Ok((stored, world.forget_entity(entity)?)));
+        let (stored, late) = match left {
+            Ok(left) => left,
             Err(error) => {
                 world.commit_entity(entity, &HeldMail::default())?;
                 return Err(error);
-            }
-        };
-        let late = match world.forget_entity(entity) {
-            Ok(late) => late,
-            Err(error) => {
-                world.commit_entity(entity, &HeldMail::default())?;
-                return Err(error.into());
             }
         };
         self.disown(world, key);

@@ -12,7 +12,7 @@ use bevy_due::{
 };
 use bevy_ecs::{entity::EntityHashSet, prelude::*, relationship::Relationship};
 
-use super::{Entry, Failure, State, ZoneState, now};
+use super::{Entry, State, ZoneState, now};
 use crate::{
     changes::{Letter, Noted},
     events::MailReturned,
@@ -143,7 +143,7 @@ impl ZoneState {
         };
         self.own(world, entry, Outbox::default());
         self.claims.released.remove(&life);
-        self.claims.born.push(life);
+        self.claims.to_tell.insert(life);
     }
 
     /// Notes that an entity belongs to another one, and gets no letters of its own until it is free again.
@@ -170,7 +170,7 @@ impl ZoneState {
             self.post.outboxes.touch(life);
             if self.claims.referee.is_some() {
                 self.claims.released.insert(life, epoch);
-                self.claims.died.push(life);
+                self.claims.to_tell.insert(life);
             }
         }
     }
@@ -186,12 +186,11 @@ impl ZoneState {
         let owned = owned.filter(|owned| owned.entity() == Some(sender));
         let Some(from) = owned.map(|owned| owned.life) else {
             // What the sender does is not stored either.
-            self.post.failures.push(Failure::Mail(MailReturned {
+            return self.post.fail(MailReturned {
                 entity: sender,
                 to,
                 letter: packet,
-            }));
-            return;
+            });
         };
         if let Err(packet) = self.post.outboxes.add(from, to, packet) {
             let refused = Batch {

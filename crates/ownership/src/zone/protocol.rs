@@ -9,7 +9,7 @@ use bevy_ecs::prelude::*;
 
 use super::{ZoneState, now, open::Arrivals};
 use crate::{
-    ids::Recipient,
+    ids::{Life, Recipient},
     item::Item,
     report::report,
     routes::Location,
@@ -182,8 +182,7 @@ impl ZoneState {
                     let location = to.and_then(|to| self.post.locate(to));
                     self.route(world, item);
                     if let Some(location) = location {
-                        let located = Message::Located(vec![location]);
-                        self.post.to_tell.push((Some(from), located));
+                        self.tell_where(Some(from), location);
                     }
                 }
             }
@@ -193,28 +192,24 @@ impl ZoneState {
 
     /// Tells a zone which of these recipients are here, or on their way from here.
     fn answer(&mut self, to: StableKey, recipients: &[Recipient]) {
-        let zone = self.home.me.zone;
         let locations = recipients.iter().filter_map(|&recipient| {
             if let Some(owned) = self.owned(recipient) {
-                let (life, epoch) = (owned.life, owned.epoch);
-                return Some(Location { life, zone, epoch });
+                return Some(self.here(owned.life, owned.epoch));
             }
             let belonging = self.book.belonging.get(&recipient.key());
-            match recipient {
-                Recipient::Life(life) if belonging.is_some_and(|it| it.1 == life) => {
-                    let epoch = belonging.map_or(0, |it| it.2);
-                    Some(Location { life, zone, epoch })
+            match (recipient, belonging) {
+                (Recipient::Life(life), Some(&(_, it, epoch))) if it == life => {
+                    Some(self.here(life, epoch))
                 }
-                Recipient::Life(life) if self.post.outboxes.contains(life) => {
-                    // It has no later owner.
-                    let epoch = u64::MAX;
-                    Some(Location { life, zone, epoch })
+                // It has no later owner.
+                (Recipient::Life(life), _) if self.post.outboxes.contains(life) => {
+                    Some(self.here(life, u64::MAX))
                 }
-                recipient => self.post.streams.leaving(recipient),
+                _ => self.post.streams.leaving(recipient),
             }
         });
         let locations: Vec<_> = locations.collect();
-        if to != zone {
+        if to != self.home.me.zone {
             for locations in locations.chunks(KEYS_AT_ONCE) {
                 let located = Message::Located(locations.to_vec());
                 self.post.to_tell.push((Some(to), located));
@@ -245,14 +240,25 @@ impl ZoneState {
         }
     }
 
+    /// Returns that an entity is in this zone.
+    pub(super) fn here(&self, life: Life, epoch: u64) -> Location {
+        let zone = self.home.me.zone;
+        Location { life, zone, epoch }
+    }
+
+    /// Tells a zone, or all, where an entity is.
+    pub(super) fn tell_where(&mut self, to: Option<StableKey>, location: Location) {
+        let located = Message::Located(vec![location]);
+        self.post.to_tell.push((to, located));
+    }
+
     /// If this shard is a restored copy, tells the zone that took one of its entities about a later owner.
     fn tell_of_later_owner(&mut self, before: Option<Location>, location: Location) {
         let before = before.filter(|it| it.life == location.life && it.zone != location.zone);
         if let Some(before) = before
             && self.is_restored()
         {
-            let located = Message::Located(vec![location]);
-            self.post.to_tell.push((Some(before.zone), located));
+            self.tell_where(Some(before.zone), location);
         }
     }
 

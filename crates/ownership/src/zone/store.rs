@@ -7,15 +7,18 @@ use core::{
 use std::{sync::Arc, time::Instant};
 
 use bevy_due::{
-    ClockId, DespawnAfter, OnClock, message::MessageSender, moving::MoveWorldExt,
-    rollback::TimerSnapshot, worlds::StableKey,
+    ClockId, DespawnAfter, OnClock,
+    message::MessageSender,
+    moving::{MoveWorldExt, MovedEntity},
+    rollback::TimerSnapshot,
+    worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
 
 use super::{State, Zone, ZoneState};
 use crate::{
     changes::Outgoing,
-    committer::{Frame, Stall, Submitter},
+    committer::{Stall, Submitter},
     components,
     error::JournalError,
     ids::{Life, Recipient},
@@ -204,16 +207,11 @@ impl ZoneState {
     /// owners has heard of its end.
     fn last_letters(&self, life: Life) -> Result<Change> {
         let place = rows::entity(self.home.me.zone, life);
-        let outbox = self.post.outboxes.copy(life);
         let released = self.claims.released.get(&life).copied();
-        if outbox.is_empty() && released.is_none() {
+        if !self.post.outboxes.contains(life) && released.is_none() {
             return Ok(Change::remove(place));
         }
-        let stored = Stored {
-            body: None,
-            outbox,
-            readings: Readings::default(),
-        };
+        let stored = self.stored(life, None, Readings::default());
         let epoch = released.unwrap_or(0);
         Ok(Change::Put(place, encode(&(epoch, stored))?))
     }
@@ -233,13 +231,7 @@ impl ZoneState {
                 for letter in moved.left_out() {
                     report(world, letter.clone());
                 }
-                let components = components::save(world, &self.home.declared, moved.entities())?;
-                let names = self.home.names;
-                Ok(Body {
-                    names,
-                    moved,
-                    components,
-                })
+                self.body(world, moved)
             });
             match body {
                 Ok(body) => changes.extend(self.row(key, body, readings)?),
@@ -262,13 +254,28 @@ impl ZoneState {
             return Ok(None);
         };
         entry.is_stored = true;
-        let stored = Stored {
-            body: Some(body),
-            outbox: self.post.outboxes.copy(entry.life),
+        let (life, epoch) = (entry.life, entry.epoch);
+        let stored = self.stored(life, Some(body), readings);
+        let place = rows::entity(self.home.me.zone, life);
+        Ok(Some(Change::Put(place, encode(&(epoch, stored))?)))
+    }
+
+    /// Returns what an entity of this world has.
+    pub(super) fn body(&self, world: &World, moved: MovedEntity) -> Result<Body> {
+        Ok(Body {
+            names: self.home.names,
+            components: components::save(world, &self.home.declared, moved.entities())?,
+            moved,
+        })
+    }
+
+    /// Returns the stored form of an entity, with its outbox.
+    pub(super) fn stored(&self, life: Life, body: Option<Body>, readings: Readings) -> Stored {
+        Stored {
+            body,
+            outbox: self.post.outboxes.copy(life),
             readings,
-        };
-        let place = rows::entity(self.home.me.zone, entry.life);
-        Ok(Some(Change::Put(place, encode(&(entry.epoch, stored))?)))
+        }
     }
 
     /// Reports an entity that can't be stored. If the journal has it already, the world ends: it would come
@@ -308,7 +315,7 @@ impl ZoneState {
         }
         let wake = self.storage.wake.clone();
         effects.push(Box::new(move || wake.call()));
-        let submitted = self.storage.submitter.submit(Frame { changes, effects });
+        let submitted = self.storage.submitter.submit(changes, effects);
         submitted.map_err(BevyError::error)
     }
 

@@ -1,6 +1,9 @@
 //! Ends of frames in which something fails.
 
-use core::time::Duration;
+use core::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 use std::time::Instant;
 
 use bevy_app::prelude::*;
@@ -11,7 +14,7 @@ use bevy_due::{
 use bevy_due_ownership::{
     DurableCommandsExt, DurableEntityCommandsExt, MailReturned, MoveFailed, Zone,
 };
-use bevy_ecs::prelude::*;
+use bevy_ecs::{error::FallbackErrorHandler, prelude::*};
 
 use crate::cluster::{Cluster, GOLD, Ledger};
 
@@ -181,9 +184,15 @@ fn a_game_that_despawns_everything_ends_its_zone() {
 /// The calls after the one that panics are made, in this zone and in others.
 #[test]
 fn a_call_that_panics_stops_no_zone() {
+    static IS_REPORTED: AtomicBool = AtomicBool::new(false);
     let (tell, told) = std::sync::mpsc::channel();
     let mut cluster = Cluster::new(1);
     cluster.spawn(0, HERO, ());
+    let handler = FallbackErrorHandler(|error, _| {
+        let is_reported = error.to_string().contains("`after_commit` panicked");
+        IS_REPORTED.fetch_or(is_reported, Ordering::Relaxed);
+    });
+    cluster.world(0).insert_resource(handler);
     cluster
         .world(0)
         .commands()
@@ -195,6 +204,7 @@ fn a_call_that_panics_stops_no_zone() {
     cluster.update();
     cluster.update();
     assert_eq!(told.try_recv(), Ok(()));
+    assert!(IS_REPORTED.load(Ordering::Relaxed));
     assert!(!cluster.has_failed(0));
     assert!(!cluster.has_ended(0));
 }

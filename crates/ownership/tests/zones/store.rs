@@ -7,8 +7,8 @@ use std::{
 
 use bevy_due::{OwnedBy, worlds::StableKey};
 use bevy_due_ownership::{
-    ChangeError, DurableEntityCommandsExt, JournalId, Owner, OwnerStore, Shard, SimulatedDisk,
-    Unreachable, ZoneId,
+    DurableEntityCommandsExt, JournalId, Owner, OwnerStore, Shard, SimulatedDisk, Unreachable,
+    ZoneId,
 };
 use bevy_ecs::error::{BevyError, FallbackErrorHandler};
 
@@ -70,16 +70,13 @@ impl Content {
         key: StableKey,
         from: Option<Owner>,
         to: Owner,
-    ) -> Result<(), ChangeError> {
-        self.lose().map_err(ChangeError::Unreachable)?;
-        let owner = self.owners.get(&key).copied();
-        if owner != Some(to) {
-            if owner != from {
-                return Err(ChangeError::Lost(owner));
-            }
+    ) -> Result<Option<Owner>, Unreachable> {
+        self.lose()?;
+        if self.owners.get(&key).copied() == from {
             self.owners.insert(key, to);
         }
-        self.lose().map_err(ChangeError::Unreachable)
+        self.lose()?;
+        Ok(self.owners.get(&key).copied())
     }
 }
 
@@ -89,14 +86,8 @@ impl OwnerStore for MemoryStore {
         key: StableKey,
         from: Option<Owner>,
         to: Owner,
-    ) -> Result<(), ChangeError> {
+    ) -> Result<Option<Owner>, Unreachable> {
         self.0.lock().unwrap().change(key, from, to)
-    }
-
-    fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable> {
-        let mut content = self.0.lock().unwrap();
-        content.lose()?;
-        Ok(content.owners.get(&key).copied())
     }
 }
 

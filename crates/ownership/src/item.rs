@@ -18,20 +18,14 @@ pub(crate) enum Item {
     Entity(MovedOut),
     /// Letters from one entity to another, in order.
     Letters(Batch),
-    /// `to` has this batch of the letters that `from` has sent, so the next ones can go.
-    Delivered {
-        from: Life,
-        to: StableKey,
-        id: Option<u64>,
-    },
-    /// Nobody knows the recipient of these letters, or the outbox of the sender had no room for them.
-    Returned(Batch),
+    /// The recipient has the letters of a batch, except for these: the next ones can go, and these come back.
+    Receipt(Batch),
 }
 
 /// Letters from one entity to another, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Batch {
-    /// A random number, or `None` if the letters have never left.
+    /// A random number, or `None` if the outbox of the sender had no room for the letters.
     pub(crate) id: Option<u64>,
     pub(crate) from: Life,
     pub(crate) to: StableKey,
@@ -89,9 +83,7 @@ impl Item {
         match self {
             Self::Entity(_) => None,
             Self::Letters(batch) => Some(Recipient::Key(batch.to)),
-            Self::Delivered { from, .. } | Self::Returned(Batch { from, .. }) => {
-                Some(Recipient::Life(*from))
-            }
+            Self::Receipt(batch) => Some(Recipient::Life(batch.from)),
         }
     }
 
@@ -99,9 +91,7 @@ impl Item {
     pub(crate) fn batch(&self) -> Option<u64> {
         match self {
             Self::Entity(_) => None,
-            Self::Letters(Batch { id, .. })
-            | Self::Returned(Batch { id, .. })
-            | Self::Delivered { id, .. } => *id,
+            Self::Letters(batch) | Self::Receipt(batch) => batch.id,
         }
     }
 }

@@ -502,11 +502,10 @@ fn bytes<'a>(items: impl IntoIterator<Item = &'a Item>) -> usize {
 fn size(item: &Item) -> usize {
     let content = match item {
         Item::Entity(moved) => moved.stored.len(),
-        Item::Letters(batch) | Item::Returned(batch) => {
+        Item::Letters(batch) | Item::Receipt(batch) => {
             let letters = batch.letters.iter();
             letters.map(|letter| letter.payload().len() + 8).sum()
         }
-        Item::Delivered { .. } => 0,
     };
     content + 32
 }

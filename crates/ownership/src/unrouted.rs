@@ -8,7 +8,7 @@ use bevy_ecs::error::BevyError;
 
 use crate::{
     ids::Recipient,
-    item::{Batch, Item, encode},
+    item::{Item, encode},
     journal::{Change, rows},
 };
 
@@ -37,7 +37,6 @@ pub(crate) struct Unrouted {
 #[derive(Debug)]
 struct Waits {
     item: Item,
-    to: Recipient,
     since: Duration,
     is_stored: bool,
 }
@@ -55,12 +54,8 @@ impl Unrouted {
     }
 
     fn insert(&mut self, number: u64, item: Item, since: Duration, is_stored: bool) {
-        let Some(to) = item.recipient() else {
-            return;
-        };
         let waits = Waits {
             item,
-            to,
             since,
             is_stored,
         };
@@ -78,27 +73,27 @@ impl Unrouted {
 
     /// Returns the recipients for which items wait.
     pub(crate) fn recipients(&self) -> BTreeSet<Recipient> {
-        self.items.values().map(|waits| waits.to).collect()
+        self.items().filter_map(Item::recipient).collect()
     }
 
     /// Notes that entities with these keys are on their way to this zone. Their letters wait on.
     pub(crate) fn expect(&mut self, keys: &BTreeSet<StableKey>, now: Duration) {
         if !keys.is_empty() {
             let waits = self.items.values_mut();
-            let waits = waits.filter(|it| keys.contains(&it.to.key()));
+            let is_expected = |to: Recipient| keys.contains(&to.key());
+            let waits = waits.filter(|it| it.item.recipient().is_some_and(is_expected));
             waits.for_each(|waits| waits.since = now);
         }
     }
 
-    /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows. If
-    /// `may_wait_in_vain`, receipts end after that time, too. The letters that come back to an entity that nobody knows are
-    /// the second result.
+    /// Takes the items that can go, and those that have waited too long for an entity that nobody knows, which are marked
+    /// with `true`. Receipts are among these only if they `may_wait_in_vain`.
     pub(crate) fn take(
         &mut self,
         place: impl Fn(&Item) -> Whereabouts,
         may_wait_in_vain: bool,
         now: Duration,
-    ) -> (Vec<Item>, Vec<Batch>) {
+    ) -> Vec<(Item, bool)> {
         let is_ready = |waits: &mut Waits| match place(&waits.item) {
             Whereabouts::Known => true,
             Whereabouts::NotReady => {
@@ -107,26 +102,20 @@ impl Unrouted {
             }
             Whereabouts::Unknown => {
                 // The sender of a batch waits for its receipt.
-                let is_awaited =
-                    !matches!(waits.item, Item::Letters(_)) && waits.item.batch().is_some();
+                let is_awaited = matches!(&waits.item, Item::Receipt(batch) if batch.id.is_some());
                 if is_awaited && !may_wait_in_vain {
                     waits.since = now;
                 }
                 now.saturating_sub(waits.since) >= RETURN_AFTER
             }
         };
-        let (mut taken, mut lost) = (Vec::new(), Vec::new());
-        for (number, waits) in self.items.extract_if(.., |_, waits| is_ready(waits)) {
+        let taken = self.items.extract_if(.., |_, waits| is_ready(waits));
+        let taken = taken.map(|(number, waits)| {
             self.ended.extend(waits.is_stored.then_some(number));
-            let place = place(&waits.item);
-            match (waits.item, place) {
-                (Item::Letters(batch), Whereabouts::Unknown) => taken.push(Item::Returned(batch)),
-                (Item::Delivered { .. }, Whereabouts::Unknown) => {}
-                (Item::Returned(batch), Whereabouts::Unknown) => lost.push(batch),
-                (item, _) => taken.push(item),
-            }
-        }
-        (taken, lost)
+            let is_unknown = place(&waits.item) == Whereabouts::Unknown;
+            (waits.item, is_unknown)
+        });
+        taken.collect()
     }
 
     /// Returns what has changed since the last call, for the journal.

@@ -36,7 +36,7 @@ use crate::{
 };
 use book::{Book, Entry, State};
 use claims::Claims;
-use leave::Moves;
+use leave::Departure;
 use lost::Lost;
 pub(crate) use open::open;
 use store::Storage;
@@ -97,7 +97,7 @@ pub(crate) struct ZoneState {
     home: Home,
     book: Book,
     post: Post,
-    moves: Moves,
+    departures: BTreeMap<Entity, Departure>,
     claims: Claims,
     lost: Lost,
     storage: Storage,
@@ -165,8 +165,8 @@ impl ZoneState {
             if self.is_reachable(to) {
                 match self.deliver(world, item) {
                     // The sender hears of it at the start of a frame, which stores what it does then.
-                    Some(returned @ Item::Returned(_)) => {
-                        self.post.unrouted.add(returned, now(world));
+                    Some(Item::Receipt(batch)) if !batch.letters.is_empty() => {
+                        self.post.unrouted.add(Item::Receipt(batch), now(world));
                     }
                     answer => items.extend(answer),
                 }
@@ -213,11 +213,7 @@ impl ZoneState {
     fn deliver(&mut self, world: &mut World, item: Item) -> Option<Item> {
         match item {
             Item::Letters(batch) => self.deliver_letters(world, batch),
-            Item::Delivered { from, to, id } => {
-                self.post.outboxes.arrived(from, to, id);
-                None
-            }
-            Item::Returned(batch) => {
+            Item::Receipt(batch) => {
                 self.post.outboxes.arrived(batch.from, batch.to, batch.id);
                 self.hand_back(world, batch);
                 None
@@ -230,6 +226,9 @@ impl ZoneState {
         let Batch {
             from, to, letters, ..
         } = batch;
+        if letters.is_empty() {
+            return;
+        }
         let owned = self.owned(Recipient::Life(from));
         let Some(entity) = owned.and_then(Entry::entity) else {
             let letters = letters.len();
@@ -278,10 +277,7 @@ impl ZoneState {
             }
             returned.push(letter);
         }
-        if returned.is_empty() {
-            return Some(Item::Delivered { from, to, id });
-        }
-        Some(Item::Returned(Batch {
+        Some(Item::Receipt(Batch {
             id,
             from,
             to,

@@ -6,11 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bevy_due::worlds::StableKey;
 use bevy_ecs::world::World;
 
-use super::{
-    ZoneState,
-    leave::{Departure, Step},
-    now, with_zone,
-};
+use super::{ZoneState, leave::Departure, now, with_zone};
 use crate::{
     changes::Outgoing,
     committer::Effect,
@@ -170,7 +166,14 @@ impl ZoneState {
         // Only this zone could ask for that. It ended before it could let the entity leave, or before it knew the
         // answer. What this build can't load stays.
         match self.book.entity(life.key) {
-            Some(entity) => self.moves.decide(entity, owner),
+            Some(entity) => {
+                let departure = Departure {
+                    zone: owner.zone.zone,
+                    since: Duration::ZERO,
+                    owner: Some(owner),
+                };
+                self.departures.insert(entity, departure);
+            }
             None => self.claim_from(life, owner),
         }
     }
@@ -218,19 +221,19 @@ impl ZoneState {
         )
     }
 
-    /// Asks whether an entity may leave, when this frame is durable. It acts on until the answer is there.
-    pub(super) fn ask_to_leave(
-        &mut self,
-        world: &World,
-        key: StableKey,
-        zone: StableKey,
-    ) -> Option<Step> {
-        self.claims.referee.as_ref()?;
-        let owned = self.book.owned.get(&key)?;
+    /// Asks whether an entity may leave, when this frame is durable. It acts on until the answer is there. Returns `false`
+    /// if there is nobody to ask.
+    pub(super) fn ask_to_leave(&mut self, world: &World, key: StableKey, zone: StableKey) -> bool {
+        let owned = self.book.owned.get(&key);
+        let (Some(_), Some(owned), Some(zone)) =
+            (&self.claims.referee, owned, self.post.streams.id_of(zone))
+        else {
+            return false;
+        };
         let (life, epoch) = (owned.life, owned.epoch);
         let from = self.owner(life, epoch);
         let to = Owner {
-            zone: self.post.streams.id_of(zone)?,
+            zone,
             epoch: epoch + 1,
             ..from
         };
@@ -246,16 +249,15 @@ impl ZoneState {
         );
         world.resource::<Outgoing>().push(question, 0);
         self.claims.asked.insert(key);
-        Some(Step::Asked)
+        true
     }
 
     /// Lets an entity leave, unless the answer has come too late.
     fn may_leave(&mut self, life: Life, to: Owner) {
         let entity = self.book.entity(life.key);
-        let departure = entity.and_then(|entity| self.moves.departures.get_mut(&entity));
-        let is_for = |it: &&mut Departure| it.zone == to.zone.zone && it.step != Step::Reaching;
-        match departure.filter(is_for) {
-            Some(departure) => departure.step = Step::Decided(to),
+        let departure = entity.and_then(|entity| self.departures.get_mut(&entity));
+        match departure.filter(|it| it.zone == to.zone.zone) {
+            Some(departure) => departure.owner = Some(to),
             None => self.claim_from(life, to),
         }
     }
@@ -263,9 +265,9 @@ impl ZoneState {
     /// Lets an entity that is to leave ask again, behind a claim.
     fn ask_again(&mut self, key: StableKey) {
         let entity = self.book.entity(key);
-        let departure = entity.and_then(|entity| self.moves.departures.get_mut(&entity));
+        let departure = entity.and_then(|entity| self.departures.get_mut(&entity));
         if let Some(departure) = departure {
-            departure.step = Step::Reaching;
+            departure.owner = None;
         }
     }
 

@@ -1,7 +1,6 @@
 //! Entities that leave the zone.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 use bevy_due::{
     moving::{HeldMail, MoveWorldExt, MovedEntity},
@@ -33,58 +32,30 @@ pub(super) const JOURNAL_LOST: &str = "the journal of the zone is lost";
 
 const STORE_SILENT: &str = "the store of owners has not answered for two seconds";
 
-/// The entities that are to leave.
-#[derive(Default)]
-pub(super) struct Moves {
-    pub(super) departures: BTreeMap<Entity, Departure>,
-}
-
 /// An entity that is to leave.
 #[derive(Clone, Copy)]
 pub(super) struct Departure {
     pub(super) zone: StableKey,
-    since: Duration,
-    pub(super) step: Step,
-}
-
-/// How far a departure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// The zone has to answer.
-    Reaching,
-    /// The store of owners has to answer.
-    Asked,
-    /// It may leave to this owner.
-    Decided(Owner),
-}
-
-impl Moves {
-    /// Lets an entity leave, whatever it was asked before.
-    pub(super) fn decide(&mut self, entity: Entity, owner: Owner) {
-        let departure = Departure {
-            zone: owner.zone.zone,
-            since: Duration::ZERO,
-            step: Step::Decided(owner),
-        };
-        self.departures.insert(entity, departure);
-    }
+    pub(super) since: Duration,
+    /// The owner to which the store of owners has agreed.
+    pub(super) owner: Option<Owner>,
 }
 
 impl ZoneState {
     /// Adds the moves of this frame. A later one replaces an earlier one.
     pub(super) fn note_departures(&mut self, world: &World, moves: Vec<(Entity, StableKey)>) {
         let since = now(world);
-        let departures = &mut self.moves.departures;
+        let departures = &mut self.departures;
         for (entity, zone) in moves {
             // Who asks again for the same move does not wait longer.
-            let is_fixed = |it: &Departure| it.step != Step::Reaching || it.zone == zone;
+            let is_fixed = |it: &Departure| it.owner.is_some() || it.zone == zone;
             if departures.get(&entity).is_some_and(is_fixed) {
                 continue;
             }
             departures.remove(&entity);
             if zone != self.home.me.zone {
-                let step = Step::Reaching;
-                departures.insert(entity, Departure { zone, since, step });
+                let owner = None;
+                departures.insert(entity, Departure { zone, since, owner });
             }
         }
     }
@@ -92,7 +63,7 @@ impl ZoneState {
     /// Lets the entities leave whose zone answers.
     pub(super) fn let_leave(&mut self, world: &mut World) {
         let mut left = 0;
-        for (entity, departure) in core::mem::take(&mut self.moves.departures) {
+        for (entity, departure) in core::mem::take(&mut self.departures) {
             let waits = match self.book.key_of(world, entity) {
                 Some(_) if left == LEAVE_AT_ONCE => Some(departure),
                 Some(key) => {
@@ -108,7 +79,7 @@ impl ZoneState {
                 }
             };
             let waits = waits.map(|departure| (entity, departure));
-            self.moves.departures.extend(waits);
+            self.departures.extend(waits);
         }
     }
 
@@ -119,14 +90,14 @@ impl ZoneState {
         key: StableKey,
         (entity, departure): (Entity, Departure),
     ) -> Option<Departure> {
-        let Departure { zone, since, step } = departure;
+        let Departure { zone, since, owner } = departure;
         let now = now(world);
         let has_time = now.saturating_sub(since) < REACH_WITHIN;
         // The question may be that of an earlier move, which has failed by now.
-        let is_asked = step == Step::Asked || self.claims.asked.contains(&key);
+        let is_asked = self.claims.asked.contains(&key);
         let life = self.book.owned.get(&key)?.life;
-        let reason = match step {
-            Step::Decided(owner) => {
+        let reason = match owner {
+            Some(owner) => {
                 let met = self.meet(owner.zone);
                 let left = met.and_then(|()| self.leave(world, key, entity, zone));
                 let error = left.err()?;
@@ -137,8 +108,8 @@ impl ZoneState {
             _ if is_asked && has_time => return Some(departure),
             _ if is_asked => STORE_SILENT.into(),
             _ if self.is_near(zone, now) => match self.ask_to_leave(world, key, zone) {
-                Some(step) => return Some(Departure { step, ..departure }),
-                None => self.leave(world, key, entity, zone).err()?.to_string(),
+                true => return Some(departure),
+                false => self.leave(world, key, entity, zone).err()?.to_string(),
             },
             _ if has_time => return Some(departure),
             _ => {

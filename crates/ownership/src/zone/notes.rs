@@ -199,7 +199,7 @@ impl ZoneState {
                 to,
                 letters: vec![packet],
             };
-            self.post.unrouted.add(Item::Returned(refused), now);
+            self.post.unrouted.add(Item::Receipt(refused), now);
         }
     }
 

@@ -13,7 +13,7 @@ use bevy_due::{
 use bevy_ecs::prelude::*;
 
 use super::{
-    Book, Claims, Entry, Home, Lost, Moves, Post, State, Zone, ZoneState, arrive::bring_in, now,
+    Book, Claims, Entry, Home, Lost, Post, State, Zone, ZoneState, arrive::bring_in, now,
     store::Storage,
 };
 use crate::{
@@ -93,7 +93,7 @@ pub(crate) fn open(
             to_tell: Vec::new(),
             failures: Vec::new(),
         },
-        moves: Moves::default(),
+        departures: BTreeMap::new(),
         claims,
         lost,
         storage,

@@ -88,17 +88,18 @@ impl ZoneState {
     /// Sends the items whose recipients are known by now.
     fn route_waiting(&mut self, world: &mut World, may_wait_in_vain: bool) {
         let mut waiting = core::mem::take(&mut self.post.unrouted);
-        let (known, lost) = waiting.take(
+        let taken = waiting.take(
             |item| self.whereabouts(world, item),
             may_wait_in_vain,
             now(world),
         );
         self.post.unrouted = waiting;
-        for item in known {
-            self.route(world, item);
-        }
-        for batch in lost {
-            self.hand_back(world, batch);
+        for (item, is_unknown) in taken {
+            match item {
+                Item::Letters(batch) if is_unknown => self.route(world, Item::Receipt(batch)),
+                Item::Receipt(batch) if is_unknown => self.hand_back(world, batch),
+                item => self.route(world, item),
+            }
         }
     }
 

@@ -326,7 +326,7 @@ impl ZoneState {
     /// Returns the number of things that the zone has to look after.
     fn leaves_or_waits(&self) -> usize {
         let items = self.post.streams.len() + self.post.unrouted.len();
-        items + self.moves.departures.len() + self.claims.conflicts() + self.post.failures.len()
+        items + self.departures.len() + self.claims.conflicts() + self.post.failures.len()
     }
 
     /// Lets a world that sleeps look after its zone in time: when something is on its way, or when its clocks are to be

@@ -737,3 +737,22 @@ fn an_entity_that_belonged_to_another_one_when_the_store_agreed_to_its_move_is_n
     cluster.wait_for_answers();
     assert!(cluster.find(HERO).is_some());
 }
+
+/// The game changes its mind while the store is asked.
+#[test]
+fn a_later_move_replaces_an_earlier_one_that_waits_for_the_store() {
+    let store = MemoryStore::new(1);
+    let mut cluster = Cluster::three(Some(store.clone()));
+    cluster.spawn(0, HERO, ());
+    cluster.wait_for_answers();
+    store.set_down(true);
+    cluster.send_to(HERO, 1);
+    cluster.run(20);
+    cluster.send_to(HERO, 2);
+    cluster.run(20);
+    store.set_down(false);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(2));
+    cluster.wait_for_answers();
+    assert_eq!(cluster.find(HERO), Some(2));
+    assert_eq!(store.owner_of(HERO).zone.zone, zone(2));
+}

@@ -55,19 +55,20 @@ impl OwnerStore for NatsOwners {
         from: Option<Owner>,
         to: Owner,
     ) -> Result<Option<Owner>, Unreachable> {
-        let mut current = self.get(key.0)?;
-        loop {
-            let owner = current.as_ref().map(|entry| decode(key, &entry.value));
-            let owner = owner.transpose()?;
-            if owner == Some(to) || owner != from {
-                return Ok(owner);
+        self.repeat(key.0, || {
+            loop {
+                let (revision, value) = self.last(key.0)?;
+                let owner = value.map(|value| decode(key, &value)).transpose();
+                match owner {
+                    // If this fails, the change may have been made all the same: what is there decides.
+                    Ok(owner) if owner != Some(to) && owner == from => {
+                        if self.publish(key.0, revision, encode(to))? {
+                            return Ok(Ok(Some(to)));
+                        }
+                    }
+                    owner => return Ok(owner),
+                }
             }
-            let revision = current.map(|entry| entry.revision);
-            match self.compare_and_swap(key.0, revision, &encode(to))? {
-                Ok(_) => return Ok(Some(to)),
-                // Somebody was faster, perhaps with the same change.
-                Err(lost) => current = lost.current,
-            }
-        }
+        })?
     }
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::OnceLock, thread, time::Instant};
 
 use async_nats::jetstream::{
     self, Context,
-    context::{PublishError, PublishErrorKind},
+    context::PublishErrorKind,
     message::PublishMessage,
     stream::{Config, DiscardPolicy, LastRawMessageErrorKind, Stream},
 };
@@ -17,9 +17,6 @@ use crate::{
     config::check_token,
     connection::{Settings, masked},
 };
-
-#[cfg(test)]
-mod tests;
 
 /// How long one attempt waits for a reply, and how long the next one waits for a server that has none.
 const ATTEMPT: Duration = Duration::from_secs(1);
@@ -130,29 +127,6 @@ impl fmt::Debug for NatsOwnersConfig {
     }
 }
 
-/// A value and its revision.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) value: Vec<u8>,
-    /// The number of the change that made it. It rises with each change of any key of the bucket.
-    pub(crate) revision: u64,
-}
-
-/// The value is not the expected one, and not that of the caller.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
-    /// The value that is there instead, if any.
-    pub(crate) current: Option<Entry>,
-}
-
-/// What the server has for a key.
-#[derive(Debug, Default)]
-struct Last {
-    /// The revision of the last change, or zero. A deletion is a change.
-    revision: u64,
-    value: Option<Vec<u8>>,
-}
-
 impl NatsOwners {
     /// Connects to a server, and creates the bucket if there is none.
     ///
@@ -190,93 +164,52 @@ impl NatsOwners {
         Ok(owners)
     }
 
-    /// Returns the value of a key, and its revision. The server that decides about changes answers, so the
-    /// value is the newest.
-    pub(crate) fn get(&self, key: u64) -> Result<Option<Entry>, Unreachable> {
+    /// Makes attempts until one succeeds, or until the patience is over.
+    pub(crate) fn repeat<T>(
+        &self,
+        key: u64,
+        attempt: impl Fn() -> Result<T>,
+    ) -> Result<T, Unreachable> {
         let start = Instant::now();
         loop {
-            match self.last(key) {
-                Ok(last) => return Ok(last.into_entry()),
+            match attempt() {
+                Ok(found) => return Ok(found),
                 Err(error) if start.elapsed() >= self.patience => {
-                    return Err(unreachable(key, &error));
+                    return Err(Unreachable(format!(
+                        "the server does not answer for key {key}: {error}"
+                    )));
                 }
                 Err(_) => thread::sleep(PAUSE),
             }
         }
     }
 
-    /// Changes the value of a key if its revision is the expected one, where `None` stands for a key
-    /// without a value. Returns the new revision, or [`Lost`] with the value that is there instead.
-    ///
-    /// A repeated call succeeds if the value of the first one is still there. So two callers that must not
-    /// both succeed need different values. If it has been replaced meanwhile, the call is [`Lost`], even if
-    /// the first one had succeeded and only its reply was not heard.
-    ///
-    /// After an error, the value may have changed all the same, or may change a little later: repeat the call
-    /// to know.
-    pub(crate) fn compare_and_swap(
-        &self,
-        key: u64,
-        expected: Option<u64>,
-        value: &[u8],
-    ) -> Result<Result<u64, Lost>, Unreachable> {
-        let start = Instant::now();
-        let mut after = expected.unwrap_or_default();
-        loop {
-            let error = match self.publish(key, after, value) {
-                Ok(revision) => return Ok(Ok(revision)),
-                Err(error) => error,
-            };
-            let is_hopeless = error.kind() == PublishErrorKind::MaxPayloadExceeded;
-            // The reply may be lost, or tell of an earlier attempt: what is there decides.
-            let error = match self.last(key) {
-                Ok(last) if last.revision != after => match &last.value {
-                    Some(it) if it == value => return Ok(Ok(last.revision)),
-                    None if expected.is_none() => {
-                        after = last.revision;
-                        continue;
-                    }
-                    _ => {
-                        let current = last.into_entry();
-                        return Ok(Err(Lost { current }));
-                    }
-                },
-                Ok(_) => error.into(),
-                Err(error) => error,
-            };
-            if is_hopeless || start.elapsed() >= self.patience {
-                return Err(unreachable(key, &error));
-            }
-            thread::sleep(PAUSE);
-        }
-    }
-
-    /// Writes a value if the last change of the key has a revision.
-    fn publish(&self, key: u64, after: u64, value: &[u8]) -> Result<u64, PublishError> {
+    /// Writes a value, and returns `true`, if the last change of the key still has a revision.
+    pub(crate) fn publish(&self, key: u64, after: u64, value: Vec<u8>) -> Result<bool> {
         let message = PublishMessage::build()
-            .payload(value.to_vec().into())
+            .payload(value.into())
             .expected_last_subject_sequence(after);
         let (context, subject) = (self.context.clone(), self.subject(key));
         let publish = async move { context.send_publish(subject, message).await?.await };
-        self.thread.wait(publish).map(|done| done.sequence)
+        match self.thread.wait(publish) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Reads the last change of a key.
-    fn last(&self, key: u64) -> Result<Last> {
+    /// Returns the revision of the last change of a key, or zero, and the value, if there is one. The server that decides
+    /// about changes answers, so the value is the newest. A deletion is a change.
+    pub(crate) fn last(&self, key: u64) -> Result<(u64, Option<Vec<u8>>)> {
         let (stream, subject) = (self.stream()?, self.subject(key));
         let read = async move { stream.get_last_raw_message_by_subject(&subject).await };
         match self.thread.wait(read) {
             Ok(message) => {
-                // A deletion.
                 let is_deleted = message.headers.get("KV-Operation").is_some();
-                Ok(Last {
-                    revision: message.sequence,
-                    value: (!is_deleted).then(|| message.payload.into()),
-                })
+                let value = (!is_deleted).then(|| message.payload.into());
+                Ok((message.sequence, value))
             }
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
-                Ok(Last::default())
-            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok((0, None)),
             Err(error) => Err(error.into()),
         }
     }
@@ -306,15 +239,4 @@ impl NatsOwners {
     fn subject(&self, key: u64) -> String {
         format!("$KV.{}.{key}", self.bucket)
     }
-}
-
-impl Last {
-    fn into_entry(self) -> Option<Entry> {
-        let revision = self.revision;
-        self.value.map(|value| Entry { value, revision })
-    }
-}
-
-fn unreachable(key: u64, error: &BevyError) -> Unreachable {
-    Unreachable(format!("the server does not answer for key {key}: {error}"))
 }

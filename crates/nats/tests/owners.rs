@@ -1,9 +1,12 @@
 //! The server decides who owns an entity.
 #![cfg(feature = "ownership")]
 
-use core::time::Duration;
+use core::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Barrier, Mutex},
     thread,
 };
 
@@ -167,4 +170,133 @@ fn debug_contains_no_password() {
     let owners = NatsOwners::open(config).expect("the user is right");
     let printed = format!("{printed} {owners:?}");
     assert!(!printed.contains("secret"), "{printed}");
+}
+
+/// Owners on a server that may take its time.
+fn patient(server: &NatsServer) -> NatsOwners {
+    let config = NatsOwnersConfig {
+        servers: vec![server.address.clone()],
+        patience: Duration::from_secs(20),
+        ..NatsOwnersConfig::default()
+    };
+    NatsOwners::open(config).expect("it opens")
+}
+
+#[test]
+fn one_of_two_wins_each_of_a_thousand_races() {
+    const ROUNDS: u64 = 1000;
+
+    let server = NatsServer::start(&["-js"]);
+    let barrier = Barrier::new(2);
+    // Each has a connection of its own, and begins each round with the owner of the last one.
+    let race = |me: u64| {
+        let (mut store, barrier) = (patient(&server), &barrier);
+        move || {
+            let (mut last, mut won) = (None, Vec::new());
+            for round in 0..ROUNDS {
+                barrier.wait();
+                let mine = owner(me, round);
+                let found = store.change(HERO, last, mine).expect("it answers");
+                if found == Some(mine) {
+                    won.push(round);
+                }
+                last = found;
+            }
+            won
+        }
+    };
+    let [a, b] = thread::scope(|scope| {
+        let racers = [race(1), race(2)].map(|race| scope.spawn(race));
+        racers.map(|racer| racer.join().expect("no panic"))
+    });
+    println!("the first has won {} of {ROUNDS} races", a.len());
+    let mut won = [a, b].concat();
+    won.sort();
+    assert!(won.into_iter().eq(0..ROUNDS), "exactly one has won each");
+}
+
+#[test]
+fn an_owner_survives_the_death_of_the_server() {
+    let mut server = NatsServer::start(&["-js"]);
+    let mut store = patient(&server);
+    let mut last = None;
+    for epoch in 1..6 {
+        let next = Some(owner(1, epoch));
+        assert_eq!(store.change(HERO, last, owner(1, epoch)), Ok(next));
+        server.kill();
+        server.start_again();
+        assert_eq!(owner_of(&mut store), Ok(next));
+        last = next;
+    }
+}
+
+#[test]
+fn changes_go_on_while_the_server_dies_again_and_again() {
+    let mut server = NatsServer::start(&["-js"]);
+    let mut store = patient(&server);
+    let is_over = AtomicBool::new(false);
+    let last = thread::scope(|scope| {
+        let write = || {
+            let mut last = owner(1, 1);
+            store.change(HERO, None, last).expect("it answers");
+            while !is_over.load(Ordering::Relaxed) {
+                // Nobody else writes, so a change that was lost, or made twice, would show here.
+                let next = owner(1, last.epoch + 1);
+                assert_eq!(store.change(HERO, Some(last), next), Ok(Some(next)));
+                last = next;
+            }
+            last
+        };
+        let writer = scope.spawn(write);
+        for _ in 0..4 {
+            thread::sleep(Duration::from_millis(300));
+            server.start_again();
+        }
+        thread::sleep(Duration::from_millis(300));
+        is_over.store(true, Ordering::Relaxed);
+        writer.join().expect("no panic")
+    });
+    println!("{} changes", last.epoch);
+    assert!(last.epoch > 100, "{}", last.epoch);
+    assert_eq!(owner_of(&mut store), Ok(Some(last)));
+}
+
+/// Writes to the key of the hero, as a tool would.
+fn write(server: &NatsServer, operation: Option<&'static str>, value: &'static str) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("it starts").block_on(async {
+        let client = async_nats::connect(&server.address).await;
+        let context = async_nats::jetstream::new(client.expect("it connects"));
+        let mut headers = async_nats::HeaderMap::new();
+        if let Some(operation) = operation {
+            headers.insert("KV-Operation", operation);
+        }
+        let key = "$KV.owners.7";
+        let written = context.publish_with_headers(key, headers, value.into());
+        let written = written.await.expect("it is sent");
+        written.await.expect("it is stored");
+    });
+}
+
+#[test]
+fn a_key_that_a_tool_deletes_has_no_owner() {
+    let server = NatsServer::start(&["-js"]);
+    let mut store = owners(&server);
+    let first = owner(1, 1);
+    assert_eq!(store.change(HERO, None, first), Ok(Some(first)));
+    write(&server, Some("DEL"), "");
+    assert_eq!(store.change(HERO, Some(first), owner(1, 2)), Ok(None));
+    assert_eq!(store.change(HERO, None, first), Ok(Some(first)));
+}
+
+#[test]
+fn a_value_that_is_no_owner_is_an_error() {
+    let server = NatsServer::start(&["-js"]);
+    let mut store = owners(&server);
+    write(&server, None, "something else");
+    let error = store.change(HERO, None, owner(1, 1));
+    let error = error.expect_err("it is no owner");
+    assert!(error.0.contains("key 7"), "{error}");
 }

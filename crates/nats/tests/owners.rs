@@ -59,7 +59,7 @@ fn an_owner_changes_only_from_the_last_one() {
     assert_eq!(here.change(HERO, first, owner(3, 2)), Ok(second));
 }
 
-/// Returns the owner of the hero: who is none changes nothing.
+/// Returns the owner of the hero: a change from an owner that never was changes nothing.
 fn owner_of(store: &mut NatsOwners) -> Result<Option<Owner>, Unreachable> {
     store.change(HERO, Some(owner(9, 9)), owner(9, 9))
 }

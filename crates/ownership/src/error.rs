@@ -57,7 +57,7 @@ pub enum JournalError {
         /// What is wrong.
         reason: String,
     },
-    /// A newer release has written the file.
+    /// A release with another format has written the file.
     #[error(
         "{} has the format {version}, which this release does not know: start the release that wrote it",
         file.display()

@@ -10,7 +10,8 @@ pub trait DurableEntityCommandsExt {
     /// Moves the entity to another zone, with everything that it owns: timers, cooldowns, waiting mail, open
     /// requests, letters, and the declared components.
     ///
-    /// It leaves at the end of the frame, and arrives there exactly once, whichever process dies on the way.
+    /// It leaves at the end of the frame, and arrives there exactly once, whichever process dies on the way. Until it has
+    /// left, a later call replaces this one, and a call with the zone in which it is cancels it.
     /// There it triggers [`Arrived`](crate::Arrived). If it can't leave or arrive, it stays or comes back, and
     /// triggers [`MoveFailed`](crate::MoveFailed) here.
     fn move_to(&mut self, zone: StableKey) -> &mut Self;

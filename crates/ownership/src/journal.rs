@@ -1,4 +1,4 @@
-//! The file of a shard: what its zones own, and what is on its way, in tables of redb.
+//! The file of a shard: what its zones own, and what is on its way, in a table of redb.
 
 mod file;
 pub(crate) mod rows;

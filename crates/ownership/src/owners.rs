@@ -67,9 +67,9 @@ use crate::{ids::ZoneId, report::report};
 /// # Ok::<(), Unreachable>(())
 /// ```
 pub trait OwnerStore: Send + 'static {
-    /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. Returns the owner that there is then:
-    /// `to` if this or an earlier call has made the change, and another one if it was not made. What it returns must be
-    /// durable.
+    /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. Returns the owner that there is then,
+    /// which must be durable: `to` if this or an earlier call has made the change, and otherwise whoever it is, or `None`.
+    /// A call with `to` as `from` changes nothing, and asks for the owner.
     ///
     /// # Errors
     ///

@@ -237,8 +237,8 @@ impl Shard {
     ///   [store of owners](Self::with_owners), it stays with the third shard.
     /// - A letter that it had acknowledged counts as delivered. All other letters on their way to it go to the entity that
     ///   has the key now, or come back. A letter that it took without acknowledging it may therefore arrive twice.
-    /// - Letters of which it had the last word block later ones of the same sender to the same entity for at least 30
-    ///   seconds. They end when all other shards have answered for so long, and none of them has the letters.
+    ///   The sender of a letter that only the lost shard had can write to the same recipient again after 30 seconds,
+    ///   when all other shards answer.
     pub fn reclaim(&self, journal: JournalId) {
         let mut zones = self.zones();
         zones.reclaimed.push(journal);

@@ -1,7 +1,7 @@
 //! The numbered items between this zone and the others.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use bevy_due::worlds::StableKey;
 use bevy_ecs::error::BevyError;
@@ -84,7 +84,7 @@ struct Flight {
 }
 
 impl Flight {
-    /// Begins a new row of attempts: the next one is later than `since`, or now.
+    /// Restarts the back-off. The next attempt is a while after `since`, or now.
     fn begin(&mut self, since: Option<Duration>) {
         (self.since, self.tries) = (since, 0);
     }
@@ -231,6 +231,7 @@ impl Streams {
             first,
             acked,
             items,
+            ..
         } = items;
         let knows_session = to_session == Some(self.session);
         let stream = self.known(from)?;
@@ -314,10 +315,9 @@ impl Streams {
         })
     }
 
-    /// Returns `true` if there is a stream to a zone of a journal.
-    pub(crate) fn has_peer(&self, journal: JournalId) -> bool {
-        let mut peers = self.streams.values().filter_map(|stream| stream.peer);
-        peers.any(|peer| peer.journal == journal)
+    /// Returns the zones that have ever answered.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = ZoneId> {
+        self.streams.values().filter_map(|stream| stream.peer)
     }
 
     /// Forgets a zone that has never answered, if nothing is on its way there.
@@ -404,11 +404,12 @@ impl Streams {
     }
 
     /// Returns what to tell the other zones now, once everything so far is durable. `zone_now` is what the clock of the
-    /// zone shows.
+    /// zone shows, and `dead` are the journals that it has given up.
     pub(crate) fn messages(
         &mut self,
         now: Duration,
         zone_now: Duration,
+        dead: &BTreeSet<JournalId>,
     ) -> Vec<(StableKey, Message)> {
         let from = self.me;
         let mut messages = Vec::new();
@@ -436,6 +437,7 @@ impl Streams {
                     first,
                     acked: stream.acked,
                     items,
+                    dead: dead.iter().copied().collect(),
                 };
                 messages.push((to, Message::Items(items)));
             }

@@ -86,14 +86,14 @@ impl Unrouted {
         }
     }
 
-    /// Takes the items that can go, and those that have waited too long for an entity that nobody knows, which are marked
-    /// with `true`. Receipts are among these only if they `may_wait_in_vain`.
+    /// Takes the items that can go, and those that have waited too long for an entity that nobody knows. Receipts can be
+    /// among these only if `may_end_receipts`.
     pub(crate) fn take(
         &mut self,
         place: impl Fn(&Item) -> Whereabouts,
-        may_wait_in_vain: bool,
+        may_end_receipts: bool,
         now: Duration,
-    ) -> Vec<(Item, bool)> {
+    ) -> (Vec<Item>, Vec<Item>) {
         let is_ready = |waits: &mut Waits| match place(&waits.item) {
             Whereabouts::Known => true,
             Whereabouts::NotReady => {
@@ -103,7 +103,7 @@ impl Unrouted {
             Whereabouts::Unknown => {
                 // The sender of a batch waits for its receipt.
                 let is_awaited = matches!(&waits.item, Item::Receipt(batch) if batch.id.is_some());
-                if is_awaited && !may_wait_in_vain {
+                if is_awaited && !may_end_receipts {
                     waits.since = now;
                 }
                 now.saturating_sub(waits.since) >= RETURN_AFTER
@@ -112,10 +112,9 @@ impl Unrouted {
         let taken = self.items.extract_if(.., |_, waits| is_ready(waits));
         let taken = taken.map(|(number, waits)| {
             self.ended.extend(waits.is_stored.then_some(number));
-            let is_unknown = place(&waits.item) == Whereabouts::Unknown;
-            (waits.item, is_unknown)
+            waits.item
         });
-        taken.collect()
+        taken.partition(|item| place(item) != Whereabouts::Unknown)
     }
 
     /// Returns what has changed since the last call, for the journal.

@@ -32,15 +32,23 @@ pub(crate) enum Message {
     },
     /// Where entities are.
     Located(Vec<Location>),
-    /// A zone looks for these batches of letters, or for their receipts.
-    FindLetters { from: StableKey, batches: Vec<u64> },
-    /// A zone has something of these batches.
-    FoundLetters(Vec<u64>),
     /// The journal will never be opened again.
     Dead {
         journal: JournalId,
         /// The session of the recipient, if it has the journal and has spoken. Nobody else knows this number.
         session: Option<u64>,
+    },
+    /// A zone looks for these batches of letters, or for their receipts.
+    FindLetters {
+        from: StableKey,
+        search: u64,
+        batches: Vec<u64>,
+    },
+    /// A zone has something of these batches.
+    FoundLetters {
+        from: StableKey,
+        search: u64,
+        batches: Vec<u64>,
     },
 }
 
@@ -57,6 +65,8 @@ pub(crate) struct Items {
     /// The number up to which the recipient has said that it has the stream.
     pub(crate) acked: u64,
     pub(crate) items: Vec<Item>,
+    /// The journals that the sender has given up.
+    pub(crate) dead: Vec<JournalId>,
 }
 
 impl Message {

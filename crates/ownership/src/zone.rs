@@ -302,15 +302,13 @@ impl ZoneState {
 
     /// Notes that the zone owns an entity.
     fn own(&mut self, world: &mut World, owned: Entry, outbox: Outbox) {
-        let (life, entity) = (owned.life, owned.entity());
+        let life = owned.life;
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
-            zone.entities.insert(life.key, entity);
+            zone.entities.insert(life.key, owned.entity());
         }
-        self.post.outboxes.insert(life, outbox);
+        self.take_outbox(life, outbox);
         self.post.routes.forget(life);
         self.book.dirty.insert(life.key);
-        // It may have mail that is delivered in the next frame.
-        self.book.with_mail.extend(entity.map(|_| life.key));
         self.book.owned.insert(life.key, owned);
     }
 

@@ -95,7 +95,7 @@ fn an_effect_finds_its_frame_on_the_disk() {
 }
 
 #[test]
-fn a_frame_without_records_waits_for_those_before_it() {
+fn a_frame_without_changes_waits_for_those_before_it() {
     let disk = SimulatedDisk::new(2);
     let committer = start(&disk);
     let submitter = committer.submitter();

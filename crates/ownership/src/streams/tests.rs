@@ -61,7 +61,10 @@ impl End {
     fn commit(&mut self, now: Duration) -> Vec<Message> {
         self.journal.extend(self.streams.changes().unwrap());
         self.durable = self.taken.len();
-        let messages = self.streams.messages(now, now).into_iter();
+        let messages = self
+            .streams
+            .messages(now, now, &BTreeSet::new())
+            .into_iter();
         messages.map(|(_, message)| message).collect()
     }
 

@@ -120,6 +120,7 @@ impl ZoneState {
     ) -> Result {
         world.trigger(Arrived { entity, key });
         world.flush();
+        self.book.with_mail.insert(key);
         if world.get_entity(entity).is_ok() {
             world.commit_entity(entity, late)?;
         }
@@ -184,7 +185,7 @@ impl ZoneState {
         report(world, fenced(key, known, epoch));
     }
 
-    /// Ends the record of an entity that is no longer here.
+    /// Ends the row of an entity that is no longer here.
     pub(super) fn end_life(&mut self, life: Life) {
         let zone = self.home.me.zone;
         self.book.dirty.remove(&life.key);

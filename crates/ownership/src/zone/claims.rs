@@ -6,7 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use bevy_due::worlds::StableKey;
 use bevy_ecs::world::World;
 
-use super::{ZoneState, leave::Departure, now, with_zone};
+use super::{
+    ZoneState,
+    leave::{Departure, Step},
+    now, with_zone,
+};
 use crate::{
     changes::Outgoing,
     committer::Effect,
@@ -94,9 +98,12 @@ impl ZoneState {
         let to = self.owner(life, epoch);
         self.question(
             move |store| store.change(life.key, from, to),
-            move |zone, world, found| match found == Some(to) {
-                true => _ = zone.claims.conflicts.remove(&life),
-                false => zone.follow(world, (life, epoch), found),
+            move |zone, world, found| {
+                if found == Some(to) {
+                    zone.claims.conflicts.remove(&life);
+                } else {
+                    zone.follow(world, (life, epoch), found);
+                }
             },
         )
     }
@@ -104,15 +111,20 @@ impl ZoneState {
     /// Returns what tells the store which entities are new and which have despawned. It must not know that before the
     /// journal does.
     pub(super) fn tell_store(&mut self) -> Vec<Effect> {
-        let to_tell = core::mem::take(&mut self.claims.to_tell).into_iter();
-        let told = to_tell.filter_map(|life| match self.owned(Recipient::Life(life)) {
-            Some(entry) => Some(self.claim_of(life, entry.epoch, None)),
-            None => {
-                let epoch = self.claims.released.get(&life)?;
-                Some(self.release(life, *epoch))
-            }
+        let to_tell = core::mem::take(&mut self.claims.to_tell);
+        let (born, died): (Vec<_>, Vec<_>) = to_tell
+            .into_iter()
+            .partition(|&life| self.owned(Recipient::Life(life)).is_some());
+        // A new entity may have the key of one that has despawned.
+        let released = died.into_iter().filter_map(|life| {
+            let epoch = self.claims.released.get(&life)?;
+            Some(self.release(life, *epoch))
         });
-        told.collect()
+        let claimed = born.into_iter().filter_map(|life| {
+            let epoch = self.book.owned.get(&life.key)?.epoch;
+            Some(self.claim_of(life, epoch, None))
+        });
+        released.chain(claimed).collect()
     }
 
     /// Asks for all entities of the journal whether they still belong to this zone, and releases the keys of those that
@@ -170,7 +182,7 @@ impl ZoneState {
                 let departure = Departure {
                     zone: owner.zone.zone,
                     since: Duration::ZERO,
-                    owner: Some(owner),
+                    step: Step::Agreed(owner),
                 };
                 self.departures.insert(entity, departure);
             }
@@ -221,19 +233,20 @@ impl ZoneState {
         )
     }
 
-    /// Asks whether an entity may leave, when this frame is durable. It acts on until the answer is there. Returns `false`
-    /// if there is nobody to ask.
-    pub(super) fn ask_to_leave(&mut self, world: &World, key: StableKey, zone: StableKey) -> bool {
-        let owned = self.book.owned.get(&key);
-        let (Some(_), Some(owned), Some(zone)) =
-            (&self.claims.referee, owned, self.post.streams.id_of(zone))
-        else {
-            return false;
-        };
+    /// Asks whether an entity may leave to the next owner, when this frame is durable. It acts on until the answer is
+    /// there.
+    pub(super) fn ask_to_leave(
+        &mut self,
+        world: &World,
+        key: StableKey,
+        zone: StableKey,
+    ) -> Option<Owner> {
+        self.claims.referee.as_ref()?;
+        let owned = self.book.owned.get(&key)?;
         let (life, epoch) = (owned.life, owned.epoch);
         let from = self.owner(life, epoch);
         let to = Owner {
-            zone,
+            zone: self.post.streams.id_of(zone)?,
             epoch: epoch + 1,
             ..from
         };
@@ -241,23 +254,24 @@ impl ZoneState {
             move |store| store.change(key, Some(from), to),
             move |zone, world, found| {
                 zone.claims.asked.remove(&key);
-                match found == Some(to) {
-                    true => zone.may_leave(life, to),
-                    false => zone.follow(world, (life, epoch), found),
+                if found == Some(to) {
+                    zone.may_leave(life, to);
+                } else {
+                    zone.follow(world, (life, epoch), found);
                 }
             },
         );
         world.resource::<Outgoing>().push(question, 0);
         self.claims.asked.insert(key);
-        true
+        Some(to)
     }
 
-    /// Lets an entity leave, unless the answer has come too late.
+    /// Lets an entity leave, unless that is no longer what was asked for.
     fn may_leave(&mut self, life: Life, to: Owner) {
         let entity = self.book.entity(life.key);
         let departure = entity.and_then(|entity| self.departures.get_mut(&entity));
-        match departure.filter(|it| it.zone == to.zone.zone) {
-            Some(departure) => departure.owner = Some(to),
+        match departure.filter(|it| it.step == Step::Asked(to)) {
+            Some(departure) => departure.step = Step::Agreed(to),
             None => self.claim_from(life, to),
         }
     }
@@ -267,7 +281,7 @@ impl ZoneState {
         let entity = self.book.entity(key);
         let departure = entity.and_then(|entity| self.departures.get_mut(&entity));
         if let Some(departure) = departure {
-            departure.owner = None;
+            departure.step = Step::Reaching;
         }
     }
 

@@ -37,25 +37,40 @@ const STORE_SILENT: &str = "the store of owners has not answered for two seconds
 pub(super) struct Departure {
     pub(super) zone: StableKey,
     pub(super) since: Duration,
-    /// The owner to which the store of owners has agreed.
-    pub(super) owner: Option<Owner>,
+    pub(super) step: Step,
+}
+
+/// How far a departure is.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Step {
+    /// The zone has to answer.
+    Reaching,
+    /// The store has to agree to this owner.
+    Asked(Owner),
+    /// It has agreed.
+    Agreed(Owner),
 }
 
 impl ZoneState {
     /// Adds the moves of this frame. A later one replaces an earlier one.
     pub(super) fn note_departures(&mut self, world: &World, moves: Vec<(Entity, StableKey)>) {
         let since = now(world);
-        let departures = &mut self.departures;
         for (entity, zone) in moves {
+            let before = self.departures.get(&entity);
             // Who asks again for the same move does not wait longer.
-            let is_fixed = |it: &Departure| it.owner.is_some() || it.zone == zone;
-            if departures.get(&entity).is_some_and(is_fixed) {
+            if before.is_some_and(|it| it.zone == zone) {
                 continue;
             }
-            departures.remove(&entity);
+            if let Some(Departure { step, .. }) = self.departures.remove(&entity)
+                && let Step::Agreed(owner) = step
+                && let Some(key) = self.book.key_of(world, entity)
+            {
+                self.claim_from(self.book.owned[&key].life, owner);
+            }
             if zone != self.home.me.zone {
-                let owner = None;
-                departures.insert(entity, Departure { zone, since, owner });
+                let step = Step::Reaching;
+                let departure = Departure { zone, since, step };
+                self.departures.insert(entity, departure);
             }
         }
     }
@@ -90,14 +105,13 @@ impl ZoneState {
         key: StableKey,
         (entity, departure): (Entity, Departure),
     ) -> Option<Departure> {
-        let Departure { zone, since, owner } = departure;
+        let Departure { zone, since, step } = departure;
         let now = now(world);
         let has_time = now.saturating_sub(since) < REACH_WITHIN;
-        // The question may be that of an earlier move, which has failed by now.
-        let is_asked = self.claims.asked.contains(&key);
         let life = self.book.owned.get(&key)?.life;
-        let reason = match owner {
-            Some(owner) => {
+        let is_near = step == Step::Reaching && self.is_near(zone, now);
+        let reason = match step {
+            Step::Agreed(owner) => {
                 let met = self.meet(owner.zone);
                 let left = met.and_then(|()| self.leave(world, key, entity, zone));
                 let error = left.err()?;
@@ -105,14 +119,21 @@ impl ZoneState {
                 error.to_string()
             }
             _ if self.claims.is_in_conflict(life) => key_in_use(key),
-            _ if is_asked && has_time => return Some(departure),
-            _ if is_asked => STORE_SILENT.into(),
-            _ if self.is_near(zone, now) => match self.ask_to_leave(world, key, zone) {
-                true => return Some(departure),
-                false => self.leave(world, key, entity, zone).err()?.to_string(),
-            },
-            _ if has_time => return Some(departure),
-            _ => {
+            Step::Asked(_) if has_time => return Some(departure),
+            Step::Asked(_) => STORE_SILENT.into(),
+            Step::Reaching if is_near && !self.claims.asked.contains(&key) => {
+                match self.ask_to_leave(world, key, zone) {
+                    Some(owner) => {
+                        let step = Step::Asked(owner);
+                        return Some(Departure { step, ..departure });
+                    }
+                    None => self.leave(world, key, entity, zone).err()?.to_string(),
+                }
+            }
+            Step::Reaching if has_time => return Some(departure),
+            // The store has yet to answer for an earlier move.
+            Step::Reaching if is_near => STORE_SILENT.into(),
+            Step::Reaching => {
                 self.post.streams.forget_stranger(zone);
                 format!("zone {} has not answered for two seconds", zone.0)
             }

@@ -7,34 +7,48 @@ use bevy_app::AppExit;
 use bevy_due::worlds::StableKey;
 use bevy_ecs::prelude::*;
 
-use super::{ZoneState, now, protocol::KEYS_AT_ONCE};
+use super::{ZoneState, now, protocol::AT_ONCE};
 use crate::{
-    ids::{JournalId, Life, Recipient},
+    ids::{JournalId, Life, Recipient, random},
     item::{Item, MovedOut},
     journal::{Change, rows},
+    outbox::Outbox,
     report::report,
     routes::Location,
-    unrouted::RETURN_AFTER,
     wire::Message,
 };
 
-/// How long a zone waits until it looks for missing letters again. It asks for them twice before they are lost.
-const LOOK_AGAIN: Duration = Duration::from_secs(RETURN_AFTER.as_secs() / 3);
+/// How long a zone waits for answers about missing letters.
+const SEARCH_FOR: Duration = Duration::from_secs(15);
+
+/// After how many searches in which all zones have answered, and none has the letters, they are lost. A letter can go from
+/// one zone to another between the two answers.
+const SEARCHES: u32 = 2;
 
 /// Others have given up the journal of this zone.
-const GIVEN_UP: &str = "the world ends, because another shard has given up its journal: what it owned may live elsewhere by now. Create a \
-     new file with `Shard::create`";
+const GIVEN_UP: &str = "the world ends, because another shard has given up its journal: what it owned may live \
+                        elsewhere by now. Create a new file with `Shard::create`";
 
 /// The journals that nobody will open again, and what they may have had.
 #[derive(Default)]
 pub(super) struct Lost {
     pub(super) dead: BTreeSet<JournalId>,
-    /// How many of the journals that the shard has given up this zone has given up.
+    /// The number of journals of [`Shard::reclaim`](crate::Shard::reclaim) that this zone knows of.
     pub(super) reclaims: usize,
-    /// The letters of this zone of which nobody has anything, and since when.
-    missing: HashMap<u64, Duration>,
-    /// When to look for them again.
-    next_look: Duration,
+    /// Batches of this zone that a lost journal may have had, with the number of searches that did not find them.
+    suspects: HashMap<u64, u32>,
+    searches: Vec<Search>,
+    /// When the searches end.
+    end_of_search: Duration,
+}
+
+/// A question to all zones for batches.
+struct Search {
+    number: u64,
+    /// Those that no zone has, so far.
+    batches: Vec<u64>,
+    /// The zones that have yet to answer.
+    silent: BTreeSet<StableKey>,
 }
 
 impl Lost {
@@ -45,10 +59,14 @@ impl Lost {
         }
     }
 
-    /// Notes that a zone has something of these batches.
-    pub(super) fn found(&mut self, batches: &[u64]) {
-        for id in batches {
-            self.missing.remove(id);
+    /// Notes the answer of a zone. It has something of these batches.
+    pub(super) fn note_answer(&mut self, from: StableKey, search: u64, found: &[u64]) {
+        for id in found {
+            self.suspects.remove(id);
+        }
+        let search = self.searches.iter_mut().find(|it| it.number == search);
+        if let Some(search) = search {
+            search.silent.remove(&from);
         }
     }
 }
@@ -56,7 +74,12 @@ impl Lost {
 impl ZoneState {
     /// Gives up the dead journals from which this zone has not taken back everything yet.
     pub(super) fn give_up_dead(&mut self, world: &mut World) {
-        let is_open = |journal: &JournalId| self.post.streams.has_peer(*journal);
+        let is_open = |journal: &JournalId| {
+            self.post
+                .streams
+                .peers()
+                .any(|peer| peer.journal == *journal)
+        };
         let to_give_up: Vec<_> = self.lost.dead.extract_if(.., is_open).collect();
         for journal in to_give_up {
             self.give_up(world, journal);
@@ -93,6 +116,9 @@ impl ZoneState {
         for &zone in &lost.zones {
             self.post.routes.forget_zone(zone);
         }
+        self.lost
+            .suspects
+            .extend(self.post.outboxes.on_the_way().map(|id| (id, 0)));
         for (zone, item) in lost.items {
             match item {
                 Item::Entity(moved)
@@ -114,44 +140,63 @@ impl ZoneState {
         !self.home.shard.restored().is_empty()
     }
 
-    /// Returns `true` if a journal is lost that may have had what this zone waits for, and all other zones answer. Asks
-    /// those that don't.
-    pub(super) fn may_wait_in_vain(&mut self, world: &World) -> bool {
-        let is_lost = !self.lost.dead.is_empty() || self.is_restored();
-        let waits = self.post.unrouted.len() > 0 || self.post.outboxes.len() > 0;
-        is_lost && waits && self.post.streams.have_all_answered(now(world))
+    /// Returns `true` if a lost journal may have had what this zone knows or waits for.
+    fn has_losses(&self) -> bool {
+        !self.lost.dead.is_empty() || self.is_restored()
     }
 
-    /// Ends the letters of which nobody has had anything for some time, and asks for those that are missing. The next
-    /// ones can go then.
-    pub(super) fn end_lost_letters(&mut self, may_be_lost: bool, now: Duration) {
-        if !may_be_lost {
-            return self.lost.missing.clear();
+    /// Returns `true` if receipts for an entity that nobody knows can end: it may be lost, and all other zones answer. Asks
+    /// those that don't.
+    pub(super) fn may_end_receipts(&mut self, world: &World) -> bool {
+        let waits = self.has_losses() && self.post.unrouted.len() > 0;
+        waits && self.post.streams.have_all_answered(now(world))
+    }
+
+    /// Takes the outbox of an entity that comes from the journal or from another zone.
+    pub(super) fn take_outbox(&mut self, life: Life, outbox: Outbox) {
+        if self.has_losses() {
+            let on_the_way = outbox.on_the_way().map(|id| (id, 0));
+            self.lost.suspects.extend(on_the_way);
         }
-        if now < self.lost.next_look {
+        self.post.outboxes.insert(life, outbox);
+    }
+
+    /// Searches for letters that a lost journal may have had. Ends those that nobody has, so that the next ones can go.
+    pub(super) fn search_for_letters(&mut self, now: Duration) {
+        let is_over = now >= self.lost.end_of_search;
+        if !is_over || self.lost.suspects.is_empty() {
             return;
         }
-        self.lost.next_look = now + LOOK_AGAIN;
-        let here = self.batches_here();
-        let before = core::mem::take(&mut self.lost.missing);
-        for id in self.post.outboxes.on_the_way() {
-            if !here.contains(&id) {
-                let since = before.get(&id).copied().unwrap_or(now);
-                self.lost.missing.insert(id, since);
+        self.lost.end_of_search = now + SEARCH_FOR;
+        for search in core::mem::take(&mut self.lost.searches) {
+            if search.silent.is_empty() {
+                for id in search.batches {
+                    self.lost.suspects.entry(id).and_modify(|it| *it += 1);
+                }
             }
         }
-        let missing = &self.lost.missing;
-        let to_find = missing.keys().copied();
-        let to_find: Vec<_> = to_find.filter(|id| before.contains_key(id)).collect();
-        for batches in to_find.chunks(KEYS_AT_ONCE) {
-            let (from, batches) = (self.home.me.zone, batches.to_vec());
-            let find = Message::FindLetters { from, batches };
+        let here = self.batches_here();
+        let on_the_way: HashSet<_> = self.post.outboxes.on_the_way().collect();
+        let suspects = &mut self.lost.suspects;
+        suspects.retain(|id, _| on_the_way.contains(id) && !here.contains(id));
+        let lost = suspects.extract_if(|_, searches| *searches >= SEARCHES);
+        let lost: HashSet<_> = lost.map(|(id, _)| id).collect();
+        self.post.outboxes.end(|id| lost.contains(&id));
+        let to_find: Vec<_> = suspects.keys().copied().collect();
+        for batches in to_find.chunks(AT_ONCE) {
+            let search = Search {
+                number: random(),
+                batches: batches.to_vec(),
+                silent: self.post.streams.peers().map(|peer| peer.zone).collect(),
+            };
+            let find = Message::FindLetters {
+                from: self.home.me.zone,
+                search: search.number,
+                batches: search.batches.clone(),
+            };
             self.post.to_tell.push((None, find));
+            self.lost.searches.push(search);
         }
-        self.post.outboxes.end(|id| {
-            let since = missing.get(&id);
-            since.is_some_and(|&since| now.saturating_sub(since) >= RETURN_AFTER)
-        });
     }
 
     /// Returns the batches of which this zone has the letters or the receipts.
@@ -161,11 +206,16 @@ impl ZoneState {
     }
 
     /// Tells a zone which batches are here.
-    pub(super) fn answer_for_letters(&mut self, to: StableKey, mut batches: Vec<u64>) {
-        let here = self.batches_here();
-        batches.retain(|id| here.contains(id));
-        if to != self.home.me.zone && !batches.is_empty() {
-            let found = Message::FoundLetters(batches);
+    pub(super) fn answer_search(&mut self, to: StableKey, search: u64, mut batches: Vec<u64>) {
+        let from = self.home.me.zone;
+        if to != from {
+            let here = self.batches_here();
+            batches.retain(|id| here.contains(id));
+            let found = Message::FoundLetters {
+                from,
+                search,
+                batches,
+            };
             self.post.to_tell.push((Some(to), found));
         }
     }

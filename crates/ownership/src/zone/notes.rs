@@ -95,21 +95,23 @@ impl ZoneState {
         }
     }
 
-    /// Notes whose timers have changed since the last frame that was stored, and who has mail.
+    /// Notes whose timers have changed since the last frame that was stored.
     pub(super) fn note_changes(&mut self, world: &mut World) {
         let changed = match &self.storage.snapshot {
             Some(snapshot) => world.changed_since(snapshot),
             None => Vec::new(),
         };
         self.storage.snapshot = Some(world.snapshot_timers());
-        let with_mail = world.entities_with_mail();
-        let with_mail = with_mail
-            .into_iter()
-            .filter_map(|it| self.root_of(world, it));
+        world.resource_mut::<Noted>().touched.extend(changed);
+    }
+
+    /// Notes who has mail, also of those that are new in this frame.
+    pub(super) fn note_mail(&mut self, world: &World) {
+        let with_mail = world.entities_with_mail().into_iter();
+        let with_mail = with_mail.filter_map(|it| self.root_of(world, it));
         let with_mail: Vec<_> = with_mail.collect();
         self.book.dirty.extend(&with_mail);
         self.book.with_mail.extend(with_mail);
-        world.resource_mut::<Noted>().touched.extend(changed);
     }
 
     fn note_birth(&mut self, world: &mut World, entity: Entity, key: StableKey) {
@@ -143,7 +145,9 @@ impl ZoneState {
         };
         self.own(world, entry, Outbox::default());
         self.claims.released.remove(&life);
-        self.claims.to_tell.insert(life);
+        if self.claims.referee.is_some() {
+            self.claims.to_tell.insert(life);
+        }
     }
 
     /// Notes that an entity belongs to another one, and gets no letters of its own until it is free again.

@@ -177,7 +177,11 @@ impl ZoneState {
                         None => self.bring_last_letters_back((life, epoch), outbox),
                     }
                 }
-                _ => {}
+                rows::READINGS | rows::DEAD => {}
+                kind => {
+                    let unknown = format!("the journal has a row of the unknown kind {kind}");
+                    return Err(BevyError::error(unknown));
+                }
             }
         }
         for group in groups.into_values() {
@@ -197,7 +201,7 @@ impl ZoneState {
     }
 
     fn bring_last_letters_back(&mut self, (life, epoch): (Life, u64), outbox: Outbox) {
-        self.post.outboxes.insert(life, outbox);
+        self.take_outbox(life, outbox);
         self.post.outboxes.touch(life);
         if self.claims.referee.is_some() && epoch > 0 {
             self.claims.released.insert(life, epoch);

@@ -9,7 +9,7 @@ use bevy_ecs::prelude::*;
 
 use super::{ZoneState, now, open::Arrivals};
 use crate::{
-    ids::{Life, Recipient},
+    ids::{JournalId, Life, Recipient},
     item::Item,
     report::report,
     routes::Location,
@@ -18,12 +18,12 @@ use crate::{
     wire::{Items, Message},
 };
 
-/// The number of entities in one question or answer, which is then far smaller than any link allows.
-pub(super) const KEYS_AT_ONCE: usize = 1024;
+/// The number of entities or batches in one question or answer, which is then far smaller than any link allows.
+pub(super) const AT_ONCE: usize = 1024;
 
 /// The game has despawned the entity to which other zones send.
-const NO_ENDPOINT: &str = "the world ends, because the game has despawned the entity of its zone, and perhaps the observers that find what to \
-     store: spare entities that you have not spawned";
+const NO_ENDPOINT: &str = "the world ends, because the game has despawned the entity of its zone, and perhaps the \
+                           observers that find what to store: spare entities that you have not spawned";
 
 impl ZoneState {
     /// Takes what other zones have sent since the last frame.
@@ -60,9 +60,8 @@ impl ZoneState {
         }
         self.tell_failures(world);
         self.claim_again(world);
-        let may_wait_in_vain = self.may_wait_in_vain(world);
-        self.end_lost_letters(may_wait_in_vain, now(world));
-        self.route_waiting(world, may_wait_in_vain);
+        self.search_for_letters(now(world));
+        self.route_waiting(world);
         Ok(())
     }
 
@@ -78,7 +77,7 @@ impl ZoneState {
 
     fn ask_all_zones(&mut self, recipients: &[Recipient]) {
         let from = self.home.me.zone;
-        for recipients in recipients.chunks(KEYS_AT_ONCE) {
+        for recipients in recipients.chunks(AT_ONCE) {
             let recipients = recipients.to_vec();
             let locate = Message::Locate { from, recipients };
             self.post.to_tell.push((None, locate));
@@ -86,19 +85,23 @@ impl ZoneState {
     }
 
     /// Sends the items whose recipients are known by now.
-    fn route_waiting(&mut self, world: &mut World, may_wait_in_vain: bool) {
+    fn route_waiting(&mut self, world: &mut World) {
+        let may_end_receipts = self.may_end_receipts(world);
         let mut waiting = core::mem::take(&mut self.post.unrouted);
-        let taken = waiting.take(
+        let (ready, unknown) = waiting.take(
             |item| self.whereabouts(world, item),
-            may_wait_in_vain,
+            may_end_receipts,
             now(world),
         );
         self.post.unrouted = waiting;
-        for (item, is_unknown) in taken {
+        for item in ready {
+            self.route(world, item);
+        }
+        for item in unknown {
             match item {
-                Item::Letters(batch) if is_unknown => self.route(world, Item::Receipt(batch)),
-                Item::Receipt(batch) if is_unknown => self.hand_back(world, batch),
-                item => self.route(world, item),
+                Item::Letters(batch) => self.route(world, Item::Receipt(batch)),
+                Item::Receipt(batch) => self.hand_back(world, batch),
+                Item::Entity(_) => {}
             }
         }
     }
@@ -146,21 +149,35 @@ impl ZoneState {
             }
             Message::Locate { from, recipients } => self.answer(from, &recipients),
             Message::Located(locations) => self.learn(world, &locations),
-            Message::FindLetters { from, batches } => self.answer_for_letters(from, batches),
-            Message::FoundLetters(batches) => self.lost.found(&batches),
-            Message::Dead { journal, session } if journal == self.home.me.journal => {
-                match self.post.streams.is_session(session) {
-                    true => self.give_up(world, journal),
-                    // Whoever has given this journal up says it again when it is asked.
-                    false => self.post.streams.ask_all(),
-                }
-            }
-            Message::Dead { journal, .. } => self.give_up(world, journal),
+            Message::FindLetters {
+                from,
+                search,
+                batches,
+            } => self.answer_search(from, search, batches),
+            Message::FoundLetters {
+                from,
+                search,
+                batches,
+            } => self.lost.note_answer(from, search, &batches),
+            Message::Dead { journal, session } => self.hear_of_dead(world, journal, session),
         }
         Ok(())
     }
 
+    fn hear_of_dead(&mut self, world: &mut World, journal: JournalId, session: Option<u64>) {
+        let is_mine = journal == self.home.me.journal;
+        if is_mine && !self.post.streams.is_session(session) {
+            // Whoever has given this journal up says it again when it is asked.
+            self.post.streams.ask_all();
+        } else {
+            self.give_up(world, journal);
+        }
+    }
+
     fn take_items(&mut self, world: &mut World, items: Items) -> Result {
+        for &journal in &items.dead {
+            self.hear_of_dead(world, journal, items.to_session);
+        }
         let from = items.from.zone;
         let items = self.post.streams.receive(items)?;
         for item in items {
@@ -211,7 +228,7 @@ impl ZoneState {
         });
         let locations: Vec<_> = locations.collect();
         if to != self.home.me.zone {
-            for locations in locations.chunks(KEYS_AT_ONCE) {
+            for locations in locations.chunks(AT_ONCE) {
                 let located = Message::Located(locations.to_vec());
                 self.post.to_tell.push((Some(to), located));
             }
@@ -271,7 +288,8 @@ impl ZoneState {
         let unknown = self.post.routes.take_questions(&unknown, now);
         self.ask_all_zones(&unknown);
         let zone_now = self.storage.readings(world).real();
-        let messages = self.post.streams.messages(now, zone_now).into_iter();
+        let dead = &self.lost.dead;
+        let messages = self.post.streams.messages(now, zone_now, dead).into_iter();
         let messages = messages.map(|(to, message)| (Some(to), message));
         self.post.to_tell.extend(messages);
         let link = world.resource::<WorldLink>();

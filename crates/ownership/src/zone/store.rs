@@ -122,6 +122,7 @@ impl ZoneState {
         self.storage.behind_since = None;
         self.note_changes(world);
         self.take_notes(world);
+        self.note_mail(world);
         self.send_letters(world);
         self.let_leave(world);
         let changes = self.changes(world)?;
@@ -184,7 +185,7 @@ impl ZoneState {
     /// Returns what the journal has to know of this frame.
     fn changes(&mut self, world: &mut World) -> Result<Vec<Change>> {
         let zone = self.home.me.zone;
-        // What ends may make room for what begins.
+        // What begins again in this frame comes later.
         let mut changes = core::mem::take(&mut self.storage.ended);
         changes.extend(self.post.streams.changes()?);
         changes.extend(self.post.unrouted.changes(zone)?);

@@ -49,6 +49,7 @@ fn send_damaged(cluster: &mut Cluster, first: u64, epoch: u64) {
         first,
         acked,
         vec![entity],
+        Vec::<u128>::new(),
     );
     forge(cluster, &message);
 }
@@ -81,19 +82,17 @@ fn no_packet_of_another_member_ends_a_zone() {
     // "I have your item number a million."
     forge(&mut cluster, &(1_u8, other, 1_000_000_u64, 1_u64));
     // "You have taken a million of mine."
-    let nothing = Vec::<u8>::new();
-    forge(
-        &mut cluster,
-        &(
-            0_u8,
-            other,
-            1_u64,
-            none,
-            1_000_001_u64,
-            1_000_000_u64,
-            nothing,
-        ),
-    );
+    let (first, acked, no_items) = (1_000_001_u64, 1_000_000_u64, Vec::<u8>::new());
+    let no_dead = Vec::<u128>::new();
+    let message = (0_u8, other, 1_u64, none, first, acked, no_items, no_dead);
+    forge(&mut cluster, &message);
+    // "Your journal is given up", with items.
+    for session in [None, Some(1_u64)] {
+        let (first, acked, no_items) = (1_u64, 0_u64, Vec::<u8>::new());
+        let dead = vec![journals[0]];
+        let message = (0_u8, other, 1_u64, session, first, acked, no_items, dead);
+        forge(&mut cluster, &message);
+    }
     for _ in 0..50 {
         cluster.update();
         assert!(!cluster.has_ended(0));

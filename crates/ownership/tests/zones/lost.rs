@@ -526,6 +526,68 @@ fn letters_go_on_when_their_sender_arrives_after_a_reclaim() {
     goes_on(&mut cluster);
 }
 
+/// Zones of which the first one has a letter that only the lost third one had. The first one gives that up while the
+/// second is down.
+#[test]
+fn letters_go_on_when_their_sender_moves_to_a_zone_that_was_down() {
+    let mut cluster = Cluster::three(None);
+    cluster.spawn(0, HERO, ());
+    let bank = cluster.spawn(2, BANK, ());
+    cluster.update();
+    cluster.world(2).entity_mut(bank).insert(Disabled);
+    cluster.mail(HERO, BANK, 2);
+    cluster.run(20);
+    cluster.stop(1);
+    let lost = cluster.lose(2);
+    cluster.shard(0).reclaim(lost);
+    cluster.update_one(0);
+    cluster.start(1);
+    cluster.move_to(HERO, 1);
+    goes_on(&mut cluster);
+}
+
+/// The zones that had the letter are down in turn while the sender looks for it.
+#[test]
+fn a_letter_that_a_zone_still_has_is_not_given_up() {
+    let mut cluster = Cluster::three(None);
+    let lost = cluster.lose(2);
+    for nth in [0, 1] {
+        cluster.shard(nth).reclaim(lost);
+    }
+    cluster.update();
+    // The first zone never speaks with the new one.
+    cluster.begin_anew(2, 99);
+    cluster.spawn(0, HERO, ());
+    cluster.spawn(1, BANK, ());
+    cluster.update();
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("the letter", |cluster| {
+        cluster.is_at_rest() && cluster.ledger(BANK).gold == 1
+    });
+    cluster.move_to(BANK, 2);
+    cluster.run_until("rest", Cluster::is_at_rest);
+    cluster.stop(2);
+    cluster.mail(HERO, BANK, 2);
+    cluster.run(20);
+    cluster.stop(1);
+    // 28 seconds.
+    for _ in 0..1750 {
+        cluster.update_one(0);
+    }
+    cluster.start(1);
+    cluster.run(700);
+    cluster.mail(HERO, BANK, 3);
+    cluster.run(20);
+    cluster.stop(1);
+    cluster.start(2);
+    cluster.run(200);
+    cluster.start(1);
+    cluster.run_until("the letters", |cluster| {
+        cluster.ledger(BANK).letters.len() == 3
+    });
+    assert_eq!(cluster.ledger(BANK).letters, [1, 2, 3]);
+}
+
 /// Sends a letter to an entity whose zone was lost with an earlier letter, and begins anew.
 #[track_caller]
 fn goes_on(cluster: &mut Cluster) {

@@ -226,9 +226,9 @@ fn a_frame_writes_what_has_changed() {
 #[test]
 fn mail_of_the_frame_of_a_birth_is_delivered_once() {
     let mut cluster = Cluster::new(1);
-    let deaf = MessageComponent::new().on_packet(GOLD, |_, _| {});
+    let idle = MessageComponent::new().on_packet(GOLD, |_, _| {});
     let hero = cluster.spawn(0, HERO, ());
-    cluster.world(0).entity_mut(hero).insert(deaf);
+    cluster.world(0).entity_mut(hero).insert(idle);
     let send = move |mut commands: Commands| commands.send(hero, Packet::new(GOLD, [4]));
     cluster
         .app(0)

@@ -1,8 +1,10 @@
 //! Zones with a store of owners.
 
+use core::time::Duration;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
+    thread,
 };
 
 use bevy_due::{OwnedBy, worlds::StableKey};
@@ -25,6 +27,8 @@ struct Content {
     owners: HashMap<StableKey, Owner>,
     random: Random,
     is_down: bool,
+    /// Only changes to an owner of this birth are answered.
+    only: Option<u64>,
 }
 
 impl MemoryStore {
@@ -33,12 +37,17 @@ impl MemoryStore {
             owners: HashMap::new(),
             random: Random(seed),
             is_down: false,
+            only: None,
         };
         Self(Arc::new(Mutex::new(content)))
     }
 
     pub(crate) fn set_down(&self, is_down: bool) {
         self.0.lock().unwrap().is_down = is_down;
+    }
+
+    fn answer_only(&self, birth: Option<u64>) {
+        self.0.lock().unwrap().only = birth;
     }
 
     pub(crate) fn owner_of(&self, key: StableKey) -> Owner {
@@ -72,6 +81,9 @@ impl Content {
         to: Owner,
     ) -> Result<Option<Owner>, Unreachable> {
         self.lose()?;
+        if self.only.is_some_and(|birth| to.birth != Some(birth)) {
+            return Err(Unreachable("slow".into()));
+        }
         if self.owners.get(&key).copied() == from {
             self.owners.insert(key, to);
         }
@@ -755,4 +767,61 @@ fn a_later_move_replaces_an_earlier_one_that_waits_for_the_store() {
     cluster.wait_for_answers();
     assert_eq!(cluster.find(HERO), Some(2));
     assert_eq!(store.owner_of(HERO).zone.zone, zone(2));
+}
+
+/// Runs frames for less than two seconds, and lets the store answer meanwhile.
+fn run_and_wait(cluster: &mut Cluster, frames: u32) {
+    for _ in 0..frames {
+        cluster.update();
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What the store says of an entity that has despawned is no answer for the next one with its key.
+#[test]
+fn an_answer_for_an_earlier_entity_lets_no_other_one_leave() {
+    let store = MemoryStore::new(1);
+    let mut cluster = Cluster::three(Some(store.clone()));
+    cluster.spawn(0, HERO, ());
+    cluster.wait_for_answers();
+    let birth = store.owner_of(HERO).birth;
+    store.set_down(true);
+    cluster.send_to(HERO, 1);
+    cluster.run(20);
+    let old = cluster.entity(0, HERO);
+    cluster.world(0).despawn(old);
+    cluster.spawn(0, HERO, ());
+    cluster.run(2);
+    cluster.send_to(HERO, 1);
+    cluster.run(2);
+    store.answer_only(birth);
+    store.set_down(false);
+    run_and_wait(&mut cluster, 60);
+    assert_eq!(
+        cluster.find(HERO),
+        Some(0),
+        "the store was not asked for it"
+    );
+    store.answer_only(None);
+    cluster.wait_for_answers();
+    let found = store.owner_of(HERO).birth;
+    assert!(found.is_some() && found != birth);
+}
+
+/// The store agrees to a move that has failed, while the zone of the next move is dead.
+#[test]
+fn a_late_answer_sends_no_entity_to_a_dead_zone() {
+    let store = MemoryStore::new(1);
+    let mut cluster = with_hero(2, &store);
+    store.set_down(true);
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the failure", |cluster| failed_moves(cluster) == 1);
+    cluster.stop(1);
+    cluster.run(130);
+    cluster.send_to(HERO, 1);
+    cluster.run(5);
+    store.set_down(false);
+    run_and_wait(&mut cluster, 150);
+    assert_eq!(cluster.find(HERO), Some(0));
+    assert_eq!(failed_moves(&mut cluster), 2);
 }

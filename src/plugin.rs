@@ -121,7 +121,7 @@ use crate::{
 ///
 /// # Panics
 ///
-/// The app panics at startup if there is no `Time<Virtual>`. Adding the plugin twice also panics.
+/// The app panics before its first frame if there is no `Time<Virtual>`. Adding the plugin twice also panics.
 ///
 /// # Examples
 ///
@@ -253,19 +253,20 @@ impl Plugin for DuePlugin {
 
         app.add_message::<TimerFired>()
             .add_message::<TimerCancelled>()
-            .add_systems(PreStartup, require_time)
-            .configure_sets(
+            .add_systems(
                 First,
-                ReadClocks.in_set(DueSystems::Clocks).after(TimeSystems),
+                read_frame_clocks
+                    .in_set(ReadClocks)
+                    .in_set(DueSystems::Clocks)
+                    .after(TimeSystems),
             )
-            .configure_sets(
+            .add_systems(
                 FixedMain,
-                ReadClocks
+                read_fixed_clocks
+                    .in_set(ReadClocks)
                     .in_set(DueSystems::Clocks)
                     .before(FixedMain::run_fixed_main),
             )
-            .add_systems(First, read_frame_clocks.in_set(ReadClocks))
-            .add_systems(FixedMain, read_fixed_clocks.in_set(ReadClocks))
             .add_systems(
                 PreUpdate,
                 (
@@ -420,7 +421,11 @@ fn register_types(app: &mut App) {
         .register_type::<crate::timer::SavedWorld>();
 }
 
-fn read_frame_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
+fn read_frame_clocks(
+    world: &mut World,
+    edited: &mut EditedClocks,
+    _: Local<RequireTime>,
+) -> Result {
     #[cfg(feature = "worlds")]
     crate::worlds::restore_max_delta(world);
     read_clocks(world, Cadence::Frame, edited, add_modified_clocks)
@@ -482,12 +487,19 @@ fn run_fixed_updates(world: &mut World, state: &mut UpdateState) -> Result {
     run_updates(world, Cadence::FixedStep, state)
 }
 
-fn require_time(time: Option<Res<Time<Virtual>>>) {
-    assert!(
-        time.is_some(),
-        "`DuePlugin` needs `Time<Virtual>`: add `bevy_time::TimePlugin` to the app \
-         (it is part of `MinimalPlugins` and `DefaultPlugins`)"
-    );
+/// Panics before the first frame if there is no `Time<Virtual>`. A system in `PreStartup` would add a schedule to each
+/// world.
+struct RequireTime;
+
+impl FromWorld for RequireTime {
+    fn from_world(world: &mut World) -> Self {
+        assert!(
+            world.contains_resource::<Time<Virtual>>(),
+            "`DuePlugin` needs `Time<Virtual>`: add `bevy_time::TimePlugin` to the app \
+             (it is part of `MinimalPlugins` and `DefaultPlugins`)"
+        );
+        Self
+    }
 }
 
 /// Adds the components that were inserted before the plugin was added.

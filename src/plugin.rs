@@ -28,7 +28,7 @@ use crate::{
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     rollback::forget_dropped_snapshots,
     timer::{
-        FireParams, KeyTable, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown,
+        FireParams, KeyTable, Kind, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown,
         TimerBudget, TimerCancelled, TimerFired, TimerQueues, add_modified_clocks, add_timer,
         check_component, check_handler, halt_or_resume, move_timers_to_clock, on_remove_clock,
         run_timers, show_statuses, start_on_clock, take_key,
@@ -509,7 +509,9 @@ fn add_existing(world: &mut World) {
     // A query would leave out disabled entities.
     let entities: Vec<Entity> = world.iter_entities().map(|entity| entity.id()).collect();
     for &entity in &entities {
-        add_clock(&mut world.into(), entity);
+        if world.get::<Clock>(entity).is_some() {
+            add_clock(&mut world.into(), entity);
+        }
     }
     #[cfg(feature = "serialize")]
     crate::timer::load_world_state(world);
@@ -517,8 +519,10 @@ fn add_existing(world: &mut World) {
         take_key(&mut world.into(), entity);
         check_handler(&mut world.into(), entity);
         check_component(&mut world.into(), entity);
-        for kind in crate::timer::Kind::ALL {
-            add_timer(&mut world.into(), entity, kind);
+        for kind in Kind::ALL {
+            if kind.get(world, entity).is_some() {
+                add_timer(&mut world.into(), entity, kind);
+            }
         }
         enroll(world.into(), entity);
         follow(world.into(), entity);

@@ -409,7 +409,7 @@ impl Kind {
     }
 
     /// Returns the timer of this kind on an entity, if any.
-    fn get(self, world: &World, entity: Entity) -> Option<&Timer> {
+    pub(crate) fn get(self, world: &World, entity: Entity) -> Option<&Timer> {
         self.on(world.get_entity(entity).ok()?)
     }
 }

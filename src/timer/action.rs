@@ -328,8 +328,8 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
 /// Notes the action of an entity if its handler is unknown. The handler may still be registered
 /// until the next run.
 pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
-    let handlers = world.get_resource::<TimerHandlers>();
     if let Some(TimerAction(ActionKind::Named { name, .. })) = world.get(entity)
+        && let handlers = world.get_resource::<TimerHandlers>()
         && handlers.is_none_or(|handlers| !handlers.0.contains_key(&**name))
         && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
     {

@@ -28,10 +28,10 @@ pub(crate) use due::DueClock;
 pub(crate) use id::PackedClockId;
 pub use id::{ClockError, ClockId};
 use load::SavedTime;
+pub(crate) use modifier::on_modify_speed;
 #[cfg(feature = "serialize")]
 pub(crate) use modifier::update_clock_later;
 pub use modifier::{SpeedModifier, SpeedModifiers};
-pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub use params::{Clocks, ClocksMut, OnClock};
 pub(crate) use params::{
     add_missing_clock, clock_besides, clock_of, clock_on, find_clock, is_game_stopped, is_running,

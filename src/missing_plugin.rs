@@ -4,26 +4,32 @@ use alloc::format;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use crate::report::report;
+use crate::{clock::ClockTable, report::report};
 
-/// Present if there is nothing to report: the world has the plugin, or it has been reported.
+/// Present if the world has been reported.
 #[derive(Resource)]
-pub(crate) struct NothingToReport;
+struct Reported;
 
 /// Warns once per world if the world has no plugin.
 ///
 /// It is not an error: the plugin may be added later, and the world may only hold a scene.
 pub(crate) fn warn_without_plugin(world: &mut DeferredWorld, what: &'static str) {
-    if world.contains_resource::<NothingToReport>() {
+    if has_nothing_to_report(world) {
         return;
     }
     world.commands().queue(move |world: &mut World| {
-        if world.contains_resource::<NothingToReport>() {
+        if has_nothing_to_report(world) {
             return;
         }
-        world.insert_resource(NothingToReport);
+        world.insert_resource(Reported);
         let error =
             format!("{what} does nothing in a world without `DuePlugin`: add it to the app");
-        report::<NothingToReport>(world, BevyError::warning(error));
+        report::<Reported>(world, BevyError::warning(error));
     });
+}
+
+/// Returns `true` if the world has the plugin, or has been reported. A restore takes the table out for a while, but its
+/// entity stays.
+fn has_nothing_to_report(world: &World) -> bool {
+    world.resource_entity::<ClockTable>().is_some() || world.contains_resource::<Reported>()
 }

@@ -17,21 +17,20 @@ use bevy_time::{Time, TimeSystems, Virtual};
 use crate::{
     clock::{
         Cadence, Clock, ClockTable, EditedClocks, ReadClocks, SpeedModifiers, add_clock, bevy_time,
-        on_modify_speed, on_restore_speed, read_clocks,
+        on_modify_speed, read_clocks,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, deliver_messages, follow,
         report_time_out,
     },
-    missing_plugin::NothingToReport,
     owner::Owned,
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     rollback::forget_dropped_snapshots,
     timer::{
-        FireParams, KeyTable, Kind, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown,
-        TimerBudget, TimerCancelled, TimerFired, TimerQueues, add_modified_clocks, add_timer,
-        check_component, check_handler, halt_or_resume, move_timers_to_clock, on_remove_clock,
-        run_timers, show_statuses, start_on_clock, take_key,
+        FireParams, Kind, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown, TimerBudget,
+        TimerCancelled, TimerFired, TimerQueues, add_modified_clocks, add_timer,
+        cancel_timers_of_clock, check_component, check_handler, halt_or_resume,
+        move_timers_to_clock, run_timers, show_statuses, start_on_clock, take_key,
     },
     transit::InTransit,
     update::{
@@ -300,21 +299,15 @@ impl DuePlugin {
         let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
         let queues = TimerQueues::new(world, self.delay_seed, self.burst_limit, report_time_out);
         let updates = UpdateRosters::new(world);
-        world.insert_resource(NothingToReport);
         // An observer shares the entity of a resource, any one: this takes less memory, and a game that despawns every
         // entity without a resource spares the observer.
-        world.spawn((clocks, on_add_mark.into_observer()));
-        world.spawn((queues, on_remove_mark.into_observer()));
-        world.spawn((updates, on_add_clock.into_observer()));
-        world.spawn((KeyTable::default(), on_remove_clock.into_observer()));
+        world.spawn((clocks, on_add.into_observer()));
+        world.spawn((queues, on_remove.into_observer()));
+        world.spawn((updates, start_on_clock.into_observer()));
         let mailbag = Mailbag::new(self.mailbox_capacity);
-        world.spawn((mailbag, start_on_clock.into_observer()));
-        world.spawn((Followers::default(), on_modify_speed.into_observer()));
+        world.spawn((mailbag, on_modify_speed.into_observer()));
+        world.init_resource::<Followers>();
         world.init_resource::<Directory>();
-        let directory = world.resource_entity::<Directory>();
-        let directory = directory.expect("the resource was added");
-        let mut directory = world.entity_mut(directory);
-        directory.insert(on_restore_speed.into_observer());
         register_events(world);
         world.init_resource::<TimerBudget>();
         world.init_resource::<MessageStats>();
@@ -324,31 +317,41 @@ impl DuePlugin {
     }
 }
 
-/// The components that decide whether the timers of their entity run.
-type Marks = (
+/// The components that decide whether the timers of their entity run, and on which clock.
+type Watched = (
     Paused,
     PausedBy,
     Disabled,
     InTransit,
     RunsWhilePaused,
     Pauses,
+    Clock,
 );
 
 /// Halts the timers of an entity when it is paused, disabled or in transit, and resumes them when it runs
-/// while it is paused from now on.
-fn on_add_mark(added: On<Add<Marks>>, mut world: DeferredWorld) {
-    note_disabled(&mut world, added.entity, added.trigger(), true);
-    halt_or_resume(&mut world, added.entity);
+/// while it is paused from now on. A new clock takes over what is on it by default.
+fn on_add(added: On<Add<Watched>>, mut world: DeferredWorld) {
+    let entity = added.entity;
+    note_disabled(&mut world, entity, added.trigger(), true);
+    if changes::<Clock>(&world, added.trigger()) {
+        move_timers_to_clock(&mut world, entity);
+        move_updates_to_clock(&mut world, entity);
+    }
+    halt_or_resume(&mut world, entity);
 }
 
 /// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and halts those of
-/// a paused entity that no longer runs while it is paused.
-fn on_remove_mark(removed: On<Remove<Marks>>, mut world: DeferredWorld) {
+/// a paused entity that no longer runs while it is paused. The timers of a clock end with it.
+fn on_remove(removed: On<Remove<Watched>>, mut world: DeferredWorld) {
     let entity = removed.entity;
     if note_disabled(&mut world, entity, removed.trigger(), false)
         && let Some(mut followers) = world.get_resource_mut::<Followers>()
     {
         followers.retry_disabled();
+    }
+    if changes::<Clock>(&world, removed.trigger()) {
+        let is_despawned = removed.trigger().new_archetype.is_none();
+        cancel_timers_of_clock(&mut world, entity, is_despawned);
     }
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
         mailbag.check_transit(entity);
@@ -365,17 +368,16 @@ fn note_disabled(
     changed: &EntityComponentsTrigger,
     is_disabled: bool,
 ) -> bool {
-    let disabled = world.component_id::<Disabled>();
-    let has_changed = disabled.is_some_and(|disabled| changed.components.contains(&disabled));
+    let has_changed = changes::<Disabled>(world, changed);
     if has_changed && let Some(mut clocks) = world.get_resource_mut::<ClockTable>() {
         clocks.set_disabled(entity, is_disabled);
     }
     has_changed
 }
 
-fn on_add_clock(added: On<Add<Clock>>, mut world: DeferredWorld) {
-    move_timers_to_clock(&mut world, added.entity);
-    move_updates_to_clock(&mut world, added.entity);
+fn changes<C: Component>(world: &World, changed: &EntityComponentsTrigger) -> bool {
+    let component = world.component_id::<C>();
+    component.is_some_and(|component| changed.components.contains(&component))
 }
 
 /// Registers the events of timers. Bevy takes a lock to look for an event that is not registered.

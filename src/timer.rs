@@ -77,7 +77,7 @@ pub use despawn_after::DespawnAfter;
 pub(crate) use end::Finished;
 #[cfg(feature = "serialize")]
 pub use end::Finished;
-pub(crate) use end::on_remove_clock;
+pub(crate) use end::cancel_timers_of_clock;
 #[cfg(feature = "serialize")]
 pub(crate) use end::{forget_timer, forget_timers};
 pub use events::{OwnedTimerFired, TimerFired};
@@ -87,7 +87,7 @@ pub(crate) use insert_for::know_component;
 pub(crate) use insert_for::{check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
-pub(crate) use keyed::{KeyTable, insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
+pub(crate) use keyed::{insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
 pub(crate) use late_clock::{add_modified_clocks, move_timers_to_clock, start_on_clock};
 pub(crate) use open_request::OpenRequest;
 pub use owner::{Owned, OwnedBy};

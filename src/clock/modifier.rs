@@ -63,6 +63,7 @@ use super::{id::ClockError, table::ClockTable, time::Speed};
 #[doc(alias("slow", "haste", "buff"))]
 #[derive(Component, Clone, Debug, PartialEq)]
 #[relationship(relationship_target = SpeedModifiers)]
+#[component(on_discard = on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -235,12 +236,13 @@ impl<'a> IntoIterator for &'a SpeedModifiers {
     }
 }
 
+/// Not a hook: it would run before that of the relationship.
 pub(crate) fn on_modify_speed(inserted: On<Insert<SpeedModifier>>, mut world: DeferredWorld) {
     update_later(&mut world, inserted.entity);
 }
 
-pub(crate) fn on_restore_speed(discarded: On<Discard<SpeedModifier>>, mut world: DeferredWorld) {
-    update_later(&mut world, discarded.entity);
+fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    update_later(&mut world, entity);
 }
 
 /// Updates the factor of a clock once it knows which modifiers it has.

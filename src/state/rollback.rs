@@ -99,7 +99,7 @@ use super::component::{ComponentCopies, SavedComponents};
 use crate::{
     clock::{Age, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, MessageComponent, is_held},
-    timer::{KeyTable, QueuesMark, RunDepth, TimerQueues, add_modified_clocks, forget_written},
+    timer::{QueuesMark, RunDepth, TimerQueues, add_modified_clocks, forget_written},
     transit::InTransit,
     update::{UpdateComponent, leave_later_clocks},
 };
@@ -195,28 +195,26 @@ fn restore_timers(
     let (mut first_later, mut inserted) = (Age::MAX, Vec::new());
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
-        world.resource_scope(|world, mut keys: Mut<KeyTable>| {
-            world.resource_scope(|world, mut table: Mut<ClockTable>| {
-                queues.take_out(world, changes.first_timers(&names));
-                let changed = || first(states, &names).map(|(entity, _)| entity);
-                changed().for_each(|entity| keys.leave(world, entity));
-                // What they bring along is replaced by what was there.
-                for copies in &snapshot.components {
-                    copies.put_back(world, snapshot.tick, renamed, &mut inserted);
-                }
-                put_back(states, world, &kinds, &names, &new);
-                changed().for_each(|entity| keys.join(world, entity));
-                rename_clocks(world, &respawned, &names);
-                despawn(world, new);
-                put_in_order(states, world, &names);
-                let timers = changes.first_timers(&names);
-                queues.put_back(world, &snapshot.queues, timers, &mut &names);
-                let mut clocks = snapshot.clocks.clone();
-                if !names.is_empty() {
-                    clocks.map_entities(&mut &names);
-                }
-                first_later = put_clocks_back(world, &mut table, clocks);
-            });
+        world.resource_scope(|world, mut table: Mut<ClockTable>| {
+            queues.take_out(world, changes.first_timers(&names));
+            let changed = || first(states, &names).map(|(entity, _)| entity);
+            changed().for_each(|entity| queues.keys.leave(world, entity));
+            // What they bring along is replaced by what was there.
+            for copies in &snapshot.components {
+                copies.put_back(world, snapshot.tick, renamed, &mut inserted);
+            }
+            put_back(states, world, &kinds, &names, &new);
+            changed().for_each(|entity| queues.keys.join(world, entity));
+            rename_clocks(world, &respawned, &names);
+            despawn(world, new);
+            put_in_order(states, world, &names);
+            let timers = changes.first_timers(&names);
+            queues.put_back(world, &snapshot.queues, timers, &mut &names);
+            let mut clocks = snapshot.clocks.clone();
+            if !names.is_empty() {
+                clocks.map_entities(&mut &names);
+            }
+            first_later = put_clocks_back(world, &mut table, clocks);
         });
     });
     leave_later_clocks(world, first_later);

@@ -18,7 +18,7 @@ use super::{
     setting::Setting,
 };
 use crate::{
-    clock::{Cadence, Clock, ClockTable},
+    clock::{Cadence, ClockTable},
     owner::{OwnedBy, owner_of},
     pause::Pauses,
     recent_peak::RecentPeak,
@@ -287,16 +287,14 @@ fn end_life(world: &mut World, entity: Entity) {
 /// come last, in their saved order.
 ///
 /// A new timer is not settled on the clock yet, unless it was saved there. The next swap decides.
-pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWorld) {
-    let clock = removed.entity;
-    let is_despawned = removed.trigger().new_archetype.is_none();
+pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, is_despawned: bool) {
     let table = world.get_resource::<ClockTable>();
     let Some(clock_key) = table.and_then(|table| table.key_of(clock)) else {
         return;
     };
     let queues = world.get_resource::<TimerQueues>();
     let queue = queues.and_then(|queues| queues.get(clock_key));
-    let saved_here = |timer: &ArmedTimer| match timer.kind().get(&world, timer.entity)?.loaded()? {
+    let saved_here = |timer: &ArmedTimer| match timer.kind().get(world, timer.entity)?.loaded()? {
         state if state.clock() == Some(clock.into()) => Some(state.order()),
         _ => None,
     };
@@ -313,7 +311,7 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
     for ((saved_here, _), key, timer) in timers {
         let (entity, kind) = (timer.entity, timer.kind());
         if timer.is(Mark::Unsettled) && saved_here.is_none() {
-            unsettle(&mut world, (clock_key, key), entity, kind);
+            unsettle(world, (clock_key, key), entity, kind);
             continue;
         }
         let is_owner = |timer: EntityRef| owner_of(timer) == clock;
@@ -323,8 +321,8 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
             false => CancelReason::ClockGone,
         };
         match kind {
-            Kind::Timer => _ = cancel(&mut world, entity, reason),
-            Kind::Request | Kind::Lifetime => cancel_silently(&mut world, entity, kind),
+            Kind::Timer => _ = cancel(world, entity, reason),
+            Kind::Request | Kind::Lifetime => cancel_silently(world, entity, kind),
         }
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();

@@ -20,7 +20,7 @@ use bevy_ecs::{
 use bevy_platform::collections::HashMap;
 
 use super::{
-    ArmedTimers, CrateTimer, DespawnAfter, KeyTable, Keyed, Timer, TimerAction, keyed::holder,
+    ArmedTimers, CrateTimer, DespawnAfter, Keyed, Timer, TimerAction, TimerQueues, keyed::holder,
 };
 use crate::{
     call::call_with_world,
@@ -106,7 +106,7 @@ pub(crate) fn check_component(world: &mut DeferredWorld, entity: Entity) {
     let Some(CrateTimer::InsertFor(key)) = world.get(entity) else {
         return;
     };
-    if is_watched(world, key) || !world.contains_resource::<KeyTable>() {
+    if is_watched(world, key) || !world.contains_resource::<TimerQueues>() {
         return;
     }
     let key = key.clone();

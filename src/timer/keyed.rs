@@ -12,7 +12,7 @@ use super::{
     CancelReason, IntoKey, Keyed, Timer,
     change::{cancel_and_despawn, change_timer},
     key::KeyId,
-    queues::change_armed,
+    queues::{TimerQueues, change_armed},
 };
 use crate::{owner::OwnedBy, report::report};
 
@@ -107,9 +107,9 @@ fn refresh(world: &mut World, entity: Entity) -> bool {
 /// Reports a key in the text of the code that no timer has had, once.
 pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Option<Entity> {
     let name = key.name();
-    let table = world.get_resource::<KeyTable>()?;
+    let queues = world.get_resource::<TimerQueues>()?;
     match KeyId::find(&name) {
-        Some(key) => table.get(owner, key),
+        Some(key) => queues.keys.get(owner, key),
         None => {
             if key.is_text() {
                 let error = format!(
@@ -127,11 +127,11 @@ pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Op
 
 /// Returns the entity that has this key of an owner, if any.
 pub(super) fn holder(world: &World, owner: Entity, key: KeyId) -> Option<Entity> {
-    world.get_resource::<KeyTable>()?.get(owner, key)
+    world.get_resource::<TimerQueues>()?.keys.get(owner, key)
 }
 
 /// The entity that was last inserted with each key of each owner.
-#[derive(Resource, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct KeyTable(HashMap<(Entity, KeyId), Entity>);
 
 impl KeyTable {
@@ -184,8 +184,8 @@ pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
     let Some((owner, key)) = key_of(world, entity) else {
         return;
     };
-    let table = world.get_resource_mut::<KeyTable>();
-    let Some(earlier) = table.and_then(|mut table| table.insert(owner, key, entity)) else {
+    let queues = world.get_resource_mut::<TimerQueues>();
+    let Some(earlier) = queues.and_then(|mut it| it.keys.insert(owner, key, entity)) else {
         return;
     };
     // The command runs after the owner has learned of the new timer. Observers of the earlier timer
@@ -202,8 +202,8 @@ pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
 /// Frees the key of an entity that loses it or its owner.
 pub(crate) fn free_key(world: &mut DeferredWorld, entity: Entity) {
     if let Some((owner, key)) = key_of(world, entity)
-        && let Some(mut table) = world.get_resource_mut::<KeyTable>()
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
     {
-        table.remove(owner, key, entity);
+        queues.keys.remove(owner, key, entity);
     }
 }

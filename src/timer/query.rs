@@ -6,8 +6,8 @@ use core::{fmt, time::Duration};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
 
 use super::{
-    DespawnAfter, IntoDuration, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerQueues,
-    TimerStatus, key::KeyId,
+    DespawnAfter, IntoDuration, IntoKey, Keyed, Kind, RunStats, Timer, TimerQueues, TimerStatus,
+    key::KeyId,
 };
 use crate::{
     clock::{
@@ -63,7 +63,6 @@ pub struct ArmedTimers<'w, 's> {
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     lifetimes: Query<'w, 's, &'static DespawnAfter, Allow<Disabled>>,
     parts: Query<'w, 's, SettingParts, Allow<Disabled>>,
-    key_table: Res<'w, KeyTable>,
     keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
     names: Query<'w, 's, &'static Name, Allow<Disabled>>,
 }
@@ -157,7 +156,7 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn keyed(&self, owner: Entity, key: impl IntoKey) -> Option<TimerStatus> {
         let key = KeyId::find(&key.name())?;
-        self.get(self.key_table.get(owner, key)?)
+        self.get(self.queues.keys.get(owner, key)?)
     }
 
     /// Returns `true` if `owner` has an armed or paused timer with this [key](crate::timer::Keyed).

@@ -15,6 +15,7 @@ use super::{
     budget::Deferred,
     cancelled::Cancellations,
     end::EndedTimers,
+    keyed::KeyTable,
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark, resumed},
     random::Numbers,
@@ -38,6 +39,8 @@ pub(crate) struct TimerQueues {
     pub(super) queues: Vec<ClockQueue>,
     /// The timers that have changed since the latest snapshot, if there is one.
     pub(crate) journal: Option<TimerJournal>,
+    /// The entities that have keys.
+    pub(crate) keys: KeyTable,
     pub(super) arming: Arming,
     /// The timers that are due and wait for the budget.
     pub(super) deferred: Deferred,
@@ -114,6 +117,7 @@ impl TimerQueues {
         Self {
             queues: Vec::new(),
             journal: None,
+            keys: KeyTable::default(),
             arming: Arming::new(Modifiers::new(world), seed),
             deferred: Deferred::default(),
             reports: Reports::default(),

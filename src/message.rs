@@ -46,15 +46,8 @@ pub(crate) use {
     transit::{HeldLetters, release_lost, take_letters, visit_letters},
 };
 pub(crate) use {
-    component::follow,
-    copy::MailCopy,
-    deliver::deliver_messages,
-    directory::{Directory, MovedRequest},
-    followers::Followers,
-    mailbag::Mailbag,
-    request::report_time_out,
-    sender::Inbox,
-    transit::is_held,
+    component::follow, copy::MailCopy, deliver::deliver_messages, directory::MovedRequest,
+    mailbag::Mailbag, request::report_time_out, sender::Inbox, transit::is_held,
 };
 #[cfg(feature = "worlds")]
 pub(crate) use {

@@ -19,10 +19,7 @@ use crate::{
         Cadence, Clock, ClockTable, EditedClocks, ReadClocks, SpeedModifiers, add_clock, bevy_time,
         on_modify_speed, read_clocks,
     },
-    message::{
-        Directory, Followers, Inbox, Mailbag, MessageStats, deliver_messages, follow,
-        report_time_out,
-    },
+    message::{Inbox, Mailbag, MessageStats, deliver_messages, follow, report_time_out},
     owner::Owned,
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     rollback::forget_dropped_snapshots,
@@ -306,8 +303,6 @@ impl DuePlugin {
         world.spawn((updates, start_on_clock.into_observer()));
         let mailbag = Mailbag::new(self.mailbox_capacity);
         world.spawn((mailbag, on_modify_speed.into_observer()));
-        world.init_resource::<Followers>();
-        world.init_resource::<Directory>();
         register_events(world);
         world.init_resource::<TimerBudget>();
         world.init_resource::<MessageStats>();
@@ -345,9 +340,9 @@ fn on_add(added: On<Add<Watched>>, mut world: DeferredWorld) {
 fn on_remove(removed: On<Remove<Watched>>, mut world: DeferredWorld) {
     let entity = removed.entity;
     if note_disabled(&mut world, entity, removed.trigger(), false)
-        && let Some(mut followers) = world.get_resource_mut::<Followers>()
+        && let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
     {
-        followers.retry_disabled();
+        mailbag.followers.retry_disabled();
     }
     if changes::<Clock>(&world, removed.trigger()) {
         let is_despawned = removed.trigger().new_archetype.is_none();

@@ -17,8 +17,8 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use smallvec::SmallVec;
 
 use super::{
-    followers::Followers,
     mail::{Packet, Role, Topic},
+    mailbag::Mailbag,
     request::{ReplyTo, Request},
     written,
 };
@@ -242,7 +242,7 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     let Some(component) = world.get::<MessageComponent>(entity) else {
         return;
     };
-    if !world.contains_resource::<Followers>() {
+    if !world.contains_resource::<Mailbag>() {
         return warn_without_plugin(&mut world, "a `MessageComponent`");
     }
     let follows = component.follows.clone();
@@ -255,8 +255,8 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     let clock = clock
         .and_then(Result::ok)
         .map(|found| (found.key, found.age));
-    if let Some(mut followers) = world.get_resource_mut::<Followers>() {
-        followers.follow(entity, clock, &follows);
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.followers.follow(entity, clock, &follows);
     }
 }
 
@@ -264,16 +264,16 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(component) = world.get::<MessageComponent>(entity) {
         let topics: SmallVec<[Topic; 4]> = component.follows.iter().map(|it| it.topic).collect();
-        if let Some(mut followers) = world.get_resource_mut::<Followers>() {
-            followers.begin_leaving(entity, topics);
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.followers.begin_leaving(entity, topics);
         }
     }
 }
 
 /// Runs after `on_discard`, unless the component is replaced by another.
 fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(mut followers) = world.get_resource_mut::<Followers>() {
-        followers.end_leaving(entity, |_| false);
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.followers.end_leaving(entity, |_| false);
     }
 }
 

@@ -6,11 +6,7 @@ use core::mem;
 use bevy_ecs::prelude::*;
 
 use super::{
-    followers::{Followers, Turns},
-    mailbag::Mailbag,
-    queue::Queue,
-    sender::Inbox,
-    transit::HeldLetters,
+    followers::Turns, mailbag::Mailbag, queue::Queue, sender::Inbox, transit::HeldLetters,
 };
 
 /// The messages of a world that were on their way at one moment, and whose turn it was then. They share
@@ -28,10 +24,8 @@ impl MailCopy {
     pub(crate) fn of(world: &mut World) -> Self {
         Inbox::move_to_mailbag(world);
         let mut copy = Self::default();
-        if let Some(followers) = world.get_resource::<Followers>() {
-            copy.turns = followers.turns();
-        }
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            copy.turns = mailbag.followers.turns();
             mailbag.kept.share();
             mailbag.queue.share();
             copy.replies = mailbag.kept.replies.copy(&|entity| entity);
@@ -46,12 +40,10 @@ impl MailCopy {
     /// Throws away all messages on their way, and puts these in their place. Entities may have other names
     /// by now. What other threads have sent since the last frame stays.
     pub(crate) fn put_back(&self, world: &mut World, latest: &dyn Fn(Entity) -> Entity) {
-        if let Some(mut followers) = world.get_resource_mut::<Followers>() {
-            followers.set_turns(&self.turns);
-        }
         let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
             return;
         };
+        mailbag.followers.set_turns(&self.turns);
         let queue = &mut mailbag.queue;
         let discarded = queue.extract(&|_, mail| mail.map(|_| Entity::PLACEHOLDER));
         let mut kept = mem::take(&mut mailbag.kept);

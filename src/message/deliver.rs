@@ -27,20 +27,11 @@ use crate::{
 };
 
 /// The state of a delivery, with further parameters.
-pub(crate) type DeliveryState<P = ()> = PumpState<(
-    ResMut<'static, Mailbag>,
-    ResMut<'static, Followers>,
-    Res<'static, Directory>,
-    Res<'static, ClockTable>,
-    P,
-)>;
+pub(crate) type DeliveryState<P = ()> =
+    PumpState<(ResMut<'static, Mailbag>, Res<'static, ClockTable>, P)>;
 
 /// Finds the messages that wait.
-pub(crate) type WaitingMail = SystemState<(
-    ResMut<'static, Inbox>,
-    ResMut<'static, Mailbag>,
-    Res<'static, Followers>,
-)>;
+pub(crate) type WaitingMail = SystemState<(ResMut<'static, Inbox>, ResMut<'static, Mailbag>)>;
 
 /// Delivers the messages that were sent since the last run.
 pub(crate) fn deliver_messages(
@@ -50,14 +41,14 @@ pub(crate) fn deliver_messages(
 ) -> Result {
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
-    let (mut inbox, mut mailbag, followers) = waiting.get_mut(world)?;
+    let (mut inbox, mut mailbag) = waiting.get_mut(world)?;
     inbox.move_to(&mut mailbag);
-    let is_any_written = !followers.written.is_empty();
+    let is_any_written = !mailbag.followers.written.is_empty();
     if mailbag.is_idle() && !(is_any_written && written::is_waiting(world)) {
         return Ok(());
     }
     // Components of a game may also disable entities, unnoticed.
-    world.resource_mut::<Followers>().retry_disabled();
+    world.resource_mut::<Mailbag>().followers.retry_disabled();
     release_lost(world);
     let mut mailbag = world.resource_mut::<Mailbag>();
     mailbag.release();
@@ -66,14 +57,10 @@ pub(crate) fn deliver_messages(
     let has_released = mailbag.queue.has_released();
     let has_written = written::release(world);
     if has_released {
-        pump(
-            world,
-            state,
-            |caller, (mut mailbag, mut followers, directory, clocks, ())| {
-                let (queue, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
-                queue.deliver(&mut followers, &mut courier);
-            },
-        )?;
+        pump(world, state, |caller, (mut mailbag, clocks, ())| {
+            let (queue, followers, mut courier) = Courier::new(caller, &mut mailbag, &clocks);
+            queue.deliver(followers, &mut courier);
+        })?;
     }
     if has_written {
         written::deliver_all(world)?;
@@ -97,21 +84,20 @@ pub(super) struct Courier<'a, 'w, 's> {
 }
 
 impl<'a, 'w, 's> Courier<'a, 'w, 's> {
-    /// Returns the queue of a mailbag, and a courier with the rest.
+    /// Returns the queue and the followers of a mailbag, and a courier with the rest.
     pub(super) fn new(
         caller: &'a mut EntityCaller<'w, 's>,
         mailbag: &'a mut Mailbag,
-        directory: &'a Directory,
         clocks: &'a ClockTable,
-    ) -> (&'a mut Queue, Self) {
+    ) -> (&'a mut Queue, &'a mut Followers, Self) {
         let courier = Self {
             caller,
-            directory,
+            directory: &mailbag.directory,
             clocks,
             kept: &mut mailbag.kept,
             stats: &mut mailbag.stats,
         };
-        (&mut mailbag.queue, courier)
+        (&mut mailbag.queue, &mut mailbag.followers, courier)
     }
 
     /// Calls all followers in order until one issues commands. The next call continues the round, which
@@ -258,21 +244,17 @@ pub(crate) fn deliver_now(
     state: &mut DeliveryState,
 ) -> Result<bool> {
     let mut is_called = None;
-    pump(
-        world,
-        state,
-        |caller, (mut mailbag, mut followers, directory, clocks, ())| {
-            // The commands of the callback have been applied.
-            if is_called.is_some() {
-                return;
-            }
-            let (_, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
-            let following = followers.by_topic.get_mut(&packet.topic());
-            let follower = following.and_then(|it| it.find(to));
-            let called = follower.is_some_and(|it| it.call(&mut courier, &packet, &Role::Plain));
-            is_called = Some(called);
-        },
-    )?;
+    pump(world, state, |caller, (mut mailbag, clocks, ())| {
+        // The commands of the callback have been applied.
+        if is_called.is_some() {
+            return;
+        }
+        let (_, followers, mut courier) = Courier::new(caller, &mut mailbag, &clocks);
+        let following = followers.by_topic.get_mut(&packet.topic());
+        let follower = following.and_then(|it| it.find(to));
+        let called = follower.is_some_and(|it| it.call(&mut courier, &packet, &Role::Plain));
+        is_called = Some(called);
+    })?;
     Ok(is_called == Some(true))
 }
 

@@ -9,13 +9,13 @@ use {
 
 #[cfg(all(feature = "serialize", feature = "worlds"))]
 use super::request::RemoteAsker;
-use super::request::Request;
+use super::{mailbag::Mailbag, request::Request};
 use crate::journal::Journal;
 #[cfg(feature = "serialize")]
 use crate::timer::OpenRequest;
 
 /// The names by which other worlds know this world and its entities.
-#[derive(Resource, Default)]
+#[derive(Default)]
 pub(crate) struct Directory {
     entities: HashMap<u64, Entity>,
     /// The requests that have moved to this world or were spawned again, by the name under which they were
@@ -165,7 +165,7 @@ pub(crate) fn name_of_request(world: &World, request: Entity) -> Option<(u64, u6
     let request = moved.map_or(Request::here(request), |moved| moved.0);
     request.name().or_else(|| {
         let number = request.entity()?.to_bits();
-        let token = world.get_resource::<Directory>()?.token(number)?;
+        let token = world.get_resource::<Mailbag>()?.directory.token(number)?;
         Some((token, number))
     })
 }
@@ -173,8 +173,8 @@ pub(crate) fn name_of_request(world: &World, request: Entity) -> Option<(u64, u6
 /// Returns the entity of the request that has this name, if it is open in this world.
 #[cfg(feature = "serialize")]
 pub(crate) fn request_with_name(world: &World, (token, number): (u64, u64)) -> Option<Entity> {
-    let directory = world.get_resource::<Directory>()?;
-    let request = directory.resolve(Request::elsewhere(token, number));
+    let mailbag = world.get_resource::<Mailbag>()?;
+    let request = mailbag.directory.resolve(Request::elsewhere(token, number));
     let request = request.entity()?;
     world.get::<OpenRequest>(request).map(|_| request)
 }
@@ -199,17 +199,17 @@ impl MovedRequest {
 
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(&MovedRequest(name)) = world.get(entity)
-        && let Some(mut directory) = world.get_resource_mut::<Directory>()
+        && let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
     {
-        directory.moved.insert(name, entity);
+        mailbag.directory.moved.insert(name, entity);
     }
 }
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(&MovedRequest(name)) = world.get(entity)
-        && let Some(mut directory) = world.get_resource_mut::<Directory>()
-        && directory.moved.get(&name) == Some(&entity)
+        && let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+        && mailbag.directory.moved.get(&name) == Some(&entity)
     {
-        directory.moved.remove(&name);
+        mailbag.directory.moved.remove(&name);
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The followers of each topic, in the order in which they started to follow it.
-#[derive(Resource, Default)]
+#[derive(Default)]
 pub(crate) struct Followers {
     pub(super) by_topic: HashMap<Topic, Following, NoOpHash>,
     /// The number of the next follower. Numbers rise with the order of joining.

@@ -1,4 +1,4 @@
-//! The mailbag: everything in a world that waits for its delivery, and its bound.
+//! The mailbag: everything in a world that waits for its delivery, its bound, and whom it reaches.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -8,14 +8,18 @@ use bevy_platform::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::{
     deliver::MessageStats,
+    directory::Directory,
+    followers::Followers,
     mail::{MailRef, Recipient},
     queue::{Letter, Queue},
     transit::Kept,
 };
 
-/// The messages of a world that are on their way.
+/// The messages of a world that are on their way, and whom they reach.
 #[derive(Resource)]
 pub(crate) struct Mailbag {
+    pub(crate) followers: Followers,
+    pub(crate) directory: Directory,
     pub(super) queue: Queue,
     /// An empty queue, with the memory for the next outbox of an observer.
     pub(super) spare: Queue,
@@ -39,6 +43,8 @@ impl Mailbag {
     /// Creates an empty bag with room for this many messages.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
+            followers: Followers::default(),
+            directory: Directory::default(),
             queue: Queue::default(),
             spare: Queue::default(),
             kept: Kept::default(),
@@ -114,10 +120,11 @@ impl Mailbag {
     /// of such a recipient becomes `None`.
     pub(super) fn extract(
         &mut self,
-        member: &dyn Fn(Recipient, Option<MailRef>) -> Option<Entity>,
+        member: &dyn Fn(&Directory, Recipient) -> Option<Entity>,
     ) -> Vec<(Entity, Option<Letter>)> {
-        let mut taken = self.kept.replies.extract(member);
-        taken.extend(self.queue.extract(member));
+        let member = |to, _: Option<MailRef>| member(&self.directory, to);
+        let mut taken = self.kept.replies.extract(&member);
+        taken.extend(self.queue.extract(&member));
         taken
     }
 }

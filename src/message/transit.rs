@@ -5,7 +5,6 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
     directory::Directory,
-    followers::Followers,
     mail::{MailRef, Recipient},
     mailbag::Mailbag,
     queue::{Letter, Queue},
@@ -254,13 +253,10 @@ impl HeldLetters {
 /// Calls a function with each letter on its way, and the entity to which it goes, if it goes to one. The
 /// letters to entities in transit are where they would be if their moves had ended.
 pub(crate) fn visit_letters(world: &World, mut visit: impl FnMut(Option<Entity>, MailRef)) {
-    let (Some(mailbag), Some(directory)) = (
-        world.get_resource::<Mailbag>(),
-        world.get_resource::<Directory>(),
-    ) else {
+    let Some(mailbag) = world.get_resource::<Mailbag>() else {
         return;
     };
-    let mut visit = |letter: MailRef| visit(recipient(letter.to, directory), letter);
+    let mut visit = |letter: MailRef| visit(recipient(letter.to, &mailbag.directory), letter);
     mailbag.kept.replies.visit(&mut visit);
     let held = mailbag.kept.in_transit().into_iter();
     let held = held.flat_map(|(_, held)| held.letters());
@@ -271,9 +267,8 @@ pub(crate) fn visit_letters(world: &World, mut visit: impl FnMut(Option<Entity>,
 /// Returns the entities for which letters wait, sorted.
 pub(crate) fn entities_with_mail(world: &World) -> Vec<Entity> {
     let mut entities = Vec::new();
-    if let Some(mailbag) = world.get_resource::<Mailbag>()
-        && let Some(directory) = world.get_resource::<Directory>()
-    {
+    if let Some(mailbag) = world.get_resource::<Mailbag>() {
+        let directory = &mailbag.directory;
         let mut visit = |letter: MailRef| entities.extend(recipient(letter.to, directory));
         mailbag.kept.replies.visit(&mut visit);
         mailbag.queue.visit(&mut visit);
@@ -289,13 +284,10 @@ pub(crate) fn take_letters(
     world: &mut World,
     is_member: &dyn Fn(Entity) -> bool,
 ) -> Vec<(Entity, Option<Letter>)> {
-    if !world.contains_resource::<Mailbag>() {
+    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
         return Vec::new();
-    }
-    world.resource_scope(|world, mut mailbag: Mut<Mailbag>| {
-        let directory = world.get_resource::<Directory>();
-        mailbag.extract(&|to, _| recipient(to, directory?).filter(|&to| is_member(to)))
-    })
+    };
+    mailbag.extract(&|directory, to| recipient(to, directory).filter(|&to| is_member(to)))
 }
 
 /// Returns the entity to which a letter goes, if it goes to one.
@@ -363,8 +355,8 @@ fn end_hold(world: &mut World, root: Entity) {
         return;
     }
     // Messages in turn may go to the entity again.
-    world.resource_mut::<Followers>().retry_disabled();
     let mut mailbag = world.resource_mut::<Mailbag>();
+    mailbag.followers.retry_disabled();
     if let Some(held) = mailbag.kept.remove(root) {
         mailbag.queue.put_first(held.into_queue());
     }

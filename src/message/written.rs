@@ -8,6 +8,7 @@ use super::{
     deliver::{Courier, DeliveryState},
     followers::{Followers, Following, Round},
     mail::{Role, Topic},
+    mailbag::Mailbag,
 };
 use crate::call::{pump, run_system};
 
@@ -29,10 +30,11 @@ pub(super) struct Written {
 pub(super) fn start<M: Message>(world: &mut DeferredWorld) {
     let topic = Topic::of::<M>();
     let next = recent::<M>(world).start;
-    if let Some(mut followers) = world.get_resource_mut::<Followers>()
-        && !followers.written.iter().any(|it| it.topic == topic)
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+        && let written = &mut mailbag.followers.written
+        && !written.iter().any(|it| it.topic == topic)
     {
-        followers.written.push(Written {
+        written.push(Written {
             topic,
             recent: recent::<M>,
             deliver: |world, nth| run_system(world, deliver::<M>, nth),
@@ -53,7 +55,7 @@ fn recent<M: Message>(world: &World) -> Range<usize> {
 
 /// Releases all messages written so far, of all types. Returns `true` if there are any.
 pub(super) fn release(world: &mut World) -> bool {
-    let mut all = mem::take(&mut world.resource_mut::<Followers>().written);
+    let mut all = mem::take(&mut world.resource_mut::<Mailbag>().followers.written);
     let mut has_new = false;
     for written in &mut all {
         let recent = (written.recent)(world);
@@ -64,21 +66,21 @@ pub(super) fn release(world: &mut World) -> bool {
         written.waiting.end = recent.end;
         has_new |= !written.waiting.is_empty();
     }
-    world.resource_mut::<Followers>().written = all;
+    world.resource_mut::<Mailbag>().followers.written = all;
     has_new
 }
 
 /// Returns `true` if messages have been written since the last run.
 pub(super) fn is_waiting(world: &World) -> bool {
-    let followers = world.get_resource::<Followers>();
-    let mut all = followers.into_iter().flat_map(|it| &it.written);
+    let mailbag = world.get_resource::<Mailbag>();
+    let mut all = mailbag.into_iter().flat_map(|it| &it.followers.written);
     all.any(|written| written.waiting.start != (written.recent)(world).end)
 }
 
 /// Delivers all released messages, type by type.
 pub(super) fn deliver_all(world: &mut World) -> Result {
     let mut nth = 0;
-    while let Some(written) = world.resource::<Followers>().written.get(nth) {
+    while let Some(written) = world.resource::<Mailbag>().followers.written.get(nth) {
         if !written.waiting.is_empty() {
             (written.deliver)(world, nth)?;
         }
@@ -92,21 +94,17 @@ fn deliver<M: Message>(
     world: &mut World,
     state: &mut DeliveryState<Option<Res<'static, Messages<M>>>>,
 ) -> Result {
-    pump(
-        world,
-        state,
-        |caller, (mut mailbag, mut followers, directory, clocks, messages)| {
-            let (_, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
-            let until = followers.next_number();
-            let Followers {
-                written, by_topic, ..
-            } = &mut *followers;
-            if let (Some(written), Some(messages)) = (written.get_mut(nth), messages) {
-                let following = by_topic.get(&written.topic);
-                written.deliver(&messages, following, until, &mut courier);
-            }
-        },
-    )
+    pump(world, state, |caller, (mut mailbag, clocks, messages)| {
+        let (_, followers, mut courier) = Courier::new(caller, &mut mailbag, &clocks);
+        let until = followers.next_number();
+        let Followers {
+            written, by_topic, ..
+        } = followers;
+        if let (Some(written), Some(messages)) = (written.get_mut(nth), messages) {
+            let following = by_topic.get(&written.topic);
+            written.deliver(&messages, following, until, &mut courier);
+        }
+    })
 }
 
 impl Written {

@@ -13,8 +13,8 @@ use thiserror::Error;
 
 use super::save::{LoadError, SaveError, SavedTimers};
 use crate::message::{
-    Delivery, Directory, Followers, Letter, MailRef, MessageCodecs, NoAnswer, Packet, Recipient,
-    RemoteAsker, ReplyTo, Request, Role, Route, name_of_recipients, visit_letters,
+    Delivery, Letter, MailRef, Mailbag, MessageCodecs, NoAnswer, Packet, Recipient, RemoteAsker,
+    ReplyTo, Request, Role, Route, name_of_recipients, visit_letters,
 };
 #[cfg(feature = "worlds")]
 use crate::worlds::{StableKey, post_reply};
@@ -115,9 +115,9 @@ impl MailData {
                 });
             }
         };
-        let followers = world.get_resource::<Followers>();
-        let left = letter.round.zip(followers).map(|(round, followers)| {
-            let left = followers.left_in(letter.payload.topic(), round);
+        let mailbag = world.get_resource::<Mailbag>();
+        let left = letter.round.zip(mailbag).map(|(round, mailbag)| {
+            let left = mailbag.followers.left_in(letter.payload.topic(), round);
             left.into_iter().map(Recipient::Entity).collect()
         });
         for to in left.unwrap_or_else(|| vec![letter.to]) {
@@ -207,8 +207,8 @@ fn role(
     Ok(match role {
         Role::Plain => RoleData::Plain,
         Role::Reply(request) => {
-            let directory = world.get_resource::<Directory>();
-            let request = directory.map_or(*request, |directory| directory.resolve(*request));
+            let mailbag = world.get_resource::<Mailbag>();
+            let request = mailbag.map_or(*request, |it| it.directory.resolve(*request));
             RoleData::Reply(named(request))
         }
         Role::Request(reply_to) => match &reply_to.route {
@@ -248,7 +248,7 @@ pub(super) fn rename_all(letters: &mut [Letter], names: &EntityHashMap<Entity>) 
 /// Returns how another world can reply to a request of an entity of this world, if it can.
 #[cfg(feature = "worlds")]
 fn remote_asker(world: &World, asker: Entity, request: Request) -> Option<RemoteAsker> {
-    let directory = world.get_resource::<Directory>()?;
+    let directory = &world.get_resource::<Mailbag>()?.directory;
     let &StableKey(key) = world.get(asker)?;
     // Another entity may have taken the key.
     (directory.entity(key) == Some(asker)).then(|| directory.remote_asker(key, request))?

@@ -7,7 +7,7 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_reflect::Reflect;
 
 use crate::{
-    message::{Delivery, Directory, Recipient},
+    message::{Delivery, Mailbag, Recipient},
     report::report,
     transit::InTransit,
 };
@@ -66,9 +66,10 @@ pub(crate) fn bind(mut world: DeferredWorld, entity: Entity) {
     let Some(&key) = world.get::<StableKey>(entity) else {
         return;
     };
-    let Some(mut directory) = world.get_resource_mut::<Directory>() else {
+    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
         return;
     };
+    let directory = &mut mailbag.directory;
     directory.note(entity);
     // Only a warning, because the other entity may be about to despawn.
     if let Some(other) = directory.bind(key.0, entity) {
@@ -84,17 +85,17 @@ pub(crate) fn bind(mut world: DeferredWorld, entity: Entity) {
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(&StableKey(key)) = world.get(entity)
-        && let Some(mut directory) = world.get_resource_mut::<Directory>()
+        && let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
     {
-        directory.note(entity);
-        directory.unbind(key, entity);
+        mailbag.directory.note(entity);
+        mailbag.directory.unbind(key, entity);
     }
 }
 
 /// Returns `true` if the entity with a key has come from another world, which has yet to forget it.
 pub(super) fn is_arriving(world: &World, key: StableKey) -> bool {
-    let directory = world.get_resource::<Directory>();
-    let entity = directory.and_then(|directory| directory.entity(key.0));
+    let mailbag = world.get_resource::<Mailbag>();
+    let entity = mailbag.and_then(|mailbag| mailbag.directory.entity(key.0));
     entity.is_some_and(|entity| world.get::<InTransit>(entity).is_some())
 }
 

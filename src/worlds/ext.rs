@@ -8,7 +8,7 @@ use super::{
     world_link::{WorldLink, post},
 };
 use crate::{
-    message::{Directory, RefusalReason, RemoteAsker, Request, open, refuse},
+    message::{Mailbag, RefusalReason, RemoteAsker, Request, open, refuse},
     timer::Timer,
 };
 
@@ -43,11 +43,11 @@ impl ParcelEntityCommandsExt for EntityCommands<'_> {
         let asker = self.id();
         let request = open(self, until);
         self.commands().queue(move |world: &mut World| {
-            let Some(request_entity) = request.entity() else {
+            let mailbag = world.get_resource_mut::<Mailbag>();
+            let (Some(request_entity), Some(mut mailbag)) = (request.entity(), mailbag) else {
                 return;
             };
-            let mut directory = world.get_resource_or_init::<Directory>();
-            let (token, number) = directory.name(request_entity);
+            let (token, number) = mailbag.directory.name(request_entity);
             let key = world.get::<StableKey>(asker);
             let reason = match (key, world.get_resource::<WorldLink>()) {
                 (Some(key), Some(link)) => {

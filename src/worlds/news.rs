@@ -10,8 +10,7 @@ use super::{
 };
 use crate::{
     message::{
-        Directory, Followers, Recipient, RefusalReason, Request, Role, Topic, asker_of, refuse,
-        send_urgently,
+        Mailbag, Recipient, RefusalReason, Request, Role, Topic, asker_of, refuse, send_urgently,
     },
     owner::OwnedBy,
     report::report,
@@ -83,8 +82,8 @@ pub(super) fn fail_requests(world: &mut World, session: SessionId) {
 
 /// Sends a message to all followers in a world, if there are any.
 pub(super) fn tell_world<M: Message>(world: &mut World, message: M) -> bool {
-    let followers = world.get_resource::<Followers>();
-    let is_followed = followers.is_some_and(|it| it.is_followed(Topic::of::<M>()));
+    let mailbag = world.get_resource::<Mailbag>();
+    let is_followed = mailbag.is_some_and(|it| it.followers.is_followed(Topic::of::<M>()));
     if is_followed {
         send_urgently(world, Recipient::All, message, Role::Plain);
     }
@@ -94,8 +93,8 @@ pub(super) fn tell_world<M: Message>(world: &mut World, message: M) -> bool {
 /// Reports a refusal to the entity that made the request, or else to all followers of [`Refused`].
 pub(super) fn report_refusal(world: &mut World, refused: Refused) {
     if let Some(request) = refused.parcel.request()
-        && let Some(directory) = world.get_resource::<Directory>()
-        && let request = directory.resolve(request)
+        && let Some(mailbag) = world.get_resource::<Mailbag>()
+        && let request = mailbag.directory.resolve(request)
         && let Some(asker) = asker_of(world, request)
         && let Some(open) = request.entity()
     {

@@ -15,7 +15,7 @@ use super::{
     parcel::{Parcel, Refused},
 };
 use crate::{
-    message::{Directory, KeyListener, MessageSender, RefusalReason, Request},
+    message::{KeyListener, Mailbag, MessageSender, RefusalReason, Request},
     sync::AtomicU64,
 };
 
@@ -212,24 +212,24 @@ impl fmt::Debug for WorldLink {
 /// Passes all keys of this world to the hub, those already bound and those bound later.
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     let listener = world.get(entity).map(WorldLink::listener);
-    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
-        directory.listen(listener);
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.directory.listen(listener);
     }
 }
 
 /// Passes the keys of this world to a link that was inserted before the plugin.
 pub(crate) fn connect(world: &mut World) {
     let listener = world.get_resource().map(WorldLink::listener);
-    if let Some(mut directory) = world.get_resource_mut::<Directory>()
-        && !directory.is_heard()
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+        && !mailbag.directory.is_heard()
     {
-        directory.listen(listener);
+        mailbag.directory.listen(listener);
     }
 }
 
 fn on_discard(mut world: DeferredWorld, _: HookContext) {
-    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
-        directory.listen(None);
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.directory.listen(None);
     }
 }
 
@@ -291,8 +291,8 @@ impl Effect {
 
 /// Notes who has taken a request. Its connection may have been lost since.
 fn note_taken(world: &mut World, hub: &Hub, request: Request, taken_by: AwaitedFrom) {
-    let directory = world.get_resource::<Directory>();
-    let request = directory.map(|it| it.resolve(request));
+    let mailbag = world.get_resource::<Mailbag>();
+    let request = mailbag.map(|it| it.directory.resolve(request));
     let Some(entity) = request.and_then(Request::entity) else {
         return;
     };

@@ -9,7 +9,7 @@ use bevy_platform::collections::HashSet;
 
 use super::{Content, MoveError, RequestName};
 #[cfg(feature = "worlds")]
-use crate::{message::Directory, worlds::StableKey};
+use crate::{message::Mailbag, worlds::StableKey};
 use crate::{
     message::{MovedRequest, name_of_request, request_with_name},
     timer::OpenRequest,
@@ -33,10 +33,10 @@ pub(super) fn keys(_: &World, _: &[Entity]) -> Vec<(Entity, u64)> {
 /// Lets other worlds know the requests of this world, if they reach it.
 pub(super) fn name_this_world(world: &mut World) {
     #[cfg(feature = "worlds")]
-    if let Some(mut directory) = world.get_resource_mut::<Directory>()
-        && directory.is_heard()
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+        && mailbag.directory.is_heard()
     {
-        directory.name_requests();
+        mailbag.directory.name_requests();
     }
     #[cfg(not(feature = "worlds"))]
     let _ = world;
@@ -84,10 +84,10 @@ pub(super) fn check_keys(
     content: &Content,
     target: impl Fn(Entity) -> Option<Entity>,
 ) -> Result<(), MoveError> {
-    let directory = world.get_resource::<Directory>();
+    let mailbag = world.get_resource::<Mailbag>();
     let mut keys = HashMap::new();
     for &(entity, key) in &content.keys {
-        let bound = directory.and_then(|directory| directory.entity(key));
+        let bound = mailbag.and_then(|mailbag| mailbag.directory.entity(key));
         if let Some(bound) = bound.filter(|&bound| target(entity) != Some(bound)) {
             return Err(MoveError::KeyInUse { key, entity: bound });
         }

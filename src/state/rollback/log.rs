@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     journal::Journal,
-    message::Directory,
+    message::Mailbag,
     state::part::{PartKind, PartKinds},
     timer::{Kind, QueuedTimer, TimerJournal, TimerName, TimerQueues},
 };
@@ -287,8 +287,8 @@ pub(super) fn end_journals(world: &mut World) {
     Log::note_written(world);
     let mut queues = world.resource_mut::<TimerQueues>();
     let timers = queues.journal.as_mut().map(Journal::take);
-    let rebound = world.get_resource_mut::<Directory>();
-    let rebound = rebound.map(|mut directory| directory.take_journal());
+    let mailbag = world.get_resource_mut::<Mailbag>();
+    let rebound = mailbag.map(|mut mailbag| mailbag.directory.take_journal());
     let mut log = world.resource_mut::<Log>();
     let states = mem::take(&mut log.states);
     log.append(Changes {

@@ -9,7 +9,7 @@ use bevy_ecs::{
 
 use super::log::Log;
 use crate::{
-    clock::SpeedModifier, journal::Journal, message::Directory, owner::OwnedBy, pause::Pauses,
+    clock::SpeedModifier, journal::Journal, message::Mailbag, owner::OwnedBy, pause::Pauses,
     state::part::PartKind, timer::TimerQueues,
 };
 
@@ -42,8 +42,8 @@ pub(super) fn watch(world: &mut World) {
     let log = Log::new(world);
     world.insert_resource(log);
     world.resource_mut::<TimerQueues>().journal = Some(Journal::default());
-    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
-        directory.watch();
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.directory.watch();
     }
     for watcher in [Watcher::Added, Watcher::Joined, Watcher::Discarded] {
         watcher.spawn(world);
@@ -55,8 +55,8 @@ pub(super) fn watch(world: &mut World) {
 pub(super) fn unwatch(world: &mut World) {
     world.remove_resource::<Log>();
     world.resource_mut::<TimerQueues>().journal = None;
-    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
-        directory.unwatch();
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.directory.unwatch();
     }
     let mut watchers = world.query_filtered::<Entity, (With<Watcher>, Allow<Disabled>)>();
     let watchers: Vec<Entity> = watchers.iter(world).collect();

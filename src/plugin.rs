@@ -445,15 +445,19 @@ type RunState = SystemState<RunParams<'static>>;
 fn run_frame_timers(
     world: &mut World,
     run: &mut RunState,
-    fire: &mut FireParams,
+    mut fire: Local<Option<FireParams>>,
     shown: &mut Shown,
 ) -> Result {
-    run_due(world, Cadence::Frame, run, fire)?;
+    run_due(world, Cadence::Frame, run, &mut fire)?;
     show_statuses(world, shown)
 }
 
-fn run_fixed_timers(world: &mut World, run: &mut RunState, fire: &mut FireParams) -> Result {
-    run_due(world, Cadence::FixedStep, run, fire)
+fn run_fixed_timers(
+    world: &mut World,
+    run: &mut RunState,
+    mut fire: Local<Option<FireParams>>,
+) -> Result {
+    run_due(world, Cadence::FixedStep, run, &mut fire)
 }
 
 /// Lets new callbacks take part, and fires the timers that are due. Most often, there is nothing to do.
@@ -461,7 +465,7 @@ fn run_due(
     world: &mut World,
     cadence: Cadence,
     run: &mut RunState,
-    fire: &mut FireParams,
+    fire: &mut Option<FireParams>,
 ) -> Result {
     forget_dropped_snapshots(world);
     let mut params = run.get_mut(world)?;
@@ -473,15 +477,16 @@ fn run_due(
     if params.timers.begin_idle(&params.clocks, cadence) {
         return Ok(());
     }
+    let fire = fire.get_or_insert_with(|| FireParams::new(world));
     run_timers(world, cadence, fire)
 }
 
-fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
-    run_updates(world, Cadence::Frame, state)
+fn run_frame_updates(world: &mut World, mut state: Local<Option<UpdateState>>) -> Result {
+    run_updates(world, Cadence::Frame, &mut state)
 }
 
-fn run_fixed_updates(world: &mut World, state: &mut UpdateState) -> Result {
-    run_updates(world, Cadence::FixedStep, state)
+fn run_fixed_updates(world: &mut World, mut state: Local<Option<UpdateState>>) -> Result {
+    run_updates(world, Cadence::FixedStep, &mut state)
 }
 
 /// Panics before the first frame if there is no `Time<Virtual>`. A system in `PreStartup` would add a schedule to each

@@ -16,7 +16,7 @@ pub(super) struct Wakes {
 }
 
 /// When something is due on the clocks under a built-in clock, in the time of that clock. Too early is harmless.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct WakesUnder {
     /// By key. A clock that is elsewhere never wakes.
     times: Vec<u64>,
@@ -43,6 +43,15 @@ impl Wakes {
             if let Some(time) = wakes.times.get_mut(key as usize) {
                 *time = NEVER;
             }
+        }
+    }
+}
+
+impl Default for WakesUnder {
+    fn default() -> Self {
+        Self {
+            times: Vec::new(),
+            soonest: NEVER,
         }
     }
 }

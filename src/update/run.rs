@@ -27,11 +27,16 @@ pub(crate) type UpdateState = PumpState<(
 )>;
 
 /// Calls the callbacks on the clocks of a cadence.
-pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result {
+pub(crate) fn run_updates(
+    world: &mut World,
+    cadence: Cadence,
+    state: &mut Option<UpdateState>,
+) -> Result {
     if world.resource::<UpdateRosters>().is_empty(cadence) {
         return Ok(());
     }
     let mut next = FIRST;
+    let state = state.get_or_insert_with(|| UpdateState::new(world));
     pump(world, state, |caller, (rosters, table, game)| {
         let mut ticks = Ticks::new(&table, game.as_deref());
         for ((priority, number), member) in rosters.joined(cadence, next) {

@@ -81,8 +81,9 @@ impl EntityCaller<'_, '_> {
     }
 }
 
-/// The state of a [`pump`]: an [`EntityCaller`], and the parameters `P`.
-pub(crate) type PumpState<P> = SystemState<(EntityCaller<'static, 'static>, P)>;
+/// The state of a [`pump`]: an [`EntityCaller`], and the parameters `P`. The first use creates it, because many worlds
+/// call nothing.
+pub(crate) type PumpState<P> = Option<SystemState<(EntityCaller<'static, 'static>, P)>>;
 
 /// Calls callbacks one after another, and applies the commands of each before the next call.
 ///
@@ -97,6 +98,7 @@ pub(crate) fn pump<P: SystemParam + 'static>(
     state: &mut PumpState<P>,
     mut call: impl FnMut(&mut EntityCaller, SystemParamItem<P>),
 ) -> Result {
+    let state = state.get_or_insert_with(|| SystemState::new(world));
     // Applies any commands that a caught panic has left behind.
     state.apply(world);
     loop {

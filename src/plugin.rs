@@ -481,11 +481,11 @@ fn run_due(
     run_timers(world, cadence, fire)
 }
 
-fn run_frame_updates(world: &mut World, mut state: Local<Option<UpdateState>>) -> Result {
+fn run_frame_updates(world: &mut World, mut state: Local<UpdateState>) -> Result {
     run_updates(world, Cadence::Frame, &mut state)
 }
 
-fn run_fixed_updates(world: &mut World, mut state: Local<Option<UpdateState>>) -> Result {
+fn run_fixed_updates(world: &mut World, mut state: Local<UpdateState>) -> Result {
     run_updates(world, Cadence::FixedStep, &mut state)
 }
 

@@ -37,10 +37,20 @@ pub(crate) type WaitingMail = SystemState<(ResMut<'static, Inbox>, ResMut<'stati
 pub(crate) fn deliver_messages(
     world: &mut World,
     waiting: &mut WaitingMail,
+    mut state: Local<DeliveryState>,
+) -> Result {
+    deliver_waiting(world, waiting, &mut state)
+}
+
+fn deliver_waiting(
+    world: &mut World,
+    waiting: &mut WaitingMail,
     state: &mut DeliveryState,
 ) -> Result {
     // Commands left behind by a caught panic may send messages.
-    state.apply(world);
+    if let Some(state) = state {
+        state.apply(world);
+    }
     let (mut inbox, mut mailbag) = waiting.get_mut(world)?;
     inbox.move_to(&mut mailbag);
     let is_any_written = !mailbag.followers.written.is_empty();
@@ -241,10 +251,10 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
 pub(crate) fn deliver_now(
     In((to, packet)): In<(Entity, Packet)>,
     world: &mut World,
-    state: &mut DeliveryState,
+    mut state: Local<DeliveryState>,
 ) -> Result<bool> {
     let mut is_called = None;
-    pump(world, state, |caller, (mut mailbag, clocks, ())| {
+    pump(world, &mut state, |caller, (mut mailbag, clocks, ())| {
         // The commands of the callback have been applied.
         if is_called.is_some() {
             return;
@@ -262,7 +272,7 @@ pub(crate) fn deliver_now(
 pub(crate) fn close_inbox(world: &mut World) -> Vec<Letter> {
     Inbox::close(world);
     if world.contains_resource::<Mailbag>() {
-        let (mut waiting, mut state) = (SystemState::new(world), SystemState::new(world));
+        let (mut waiting, mut state) = (SystemState::new(world), None);
         deliver_arrivals(world, &mut waiting, &mut state);
     }
     hand_back(world)
@@ -274,7 +284,7 @@ pub(crate) fn deliver_arrivals(
     waiting: &mut WaitingMail,
     state: &mut DeliveryState,
 ) {
-    if let Err(error) = deliver_messages(world, waiting, state) {
+    if let Err(error) = deliver_waiting(world, waiting, state) {
         report::<Inbox>(world, error);
     }
 }

@@ -92,19 +92,23 @@ pub(super) fn deliver_all(world: &mut World) -> Result {
 fn deliver<M: Message>(
     In(nth): In<usize>,
     world: &mut World,
-    state: &mut DeliveryState<Option<Res<'static, Messages<M>>>>,
+    mut state: Local<DeliveryState<Option<Res<'static, Messages<M>>>>>,
 ) -> Result {
-    pump(world, state, |caller, (mut mailbag, clocks, messages)| {
-        let (_, followers, mut courier) = Courier::new(caller, &mut mailbag, &clocks);
-        let until = followers.next_number();
-        let Followers {
-            written, by_topic, ..
-        } = followers;
-        if let (Some(written), Some(messages)) = (written.get_mut(nth), messages) {
-            let following = by_topic.get(&written.topic);
-            written.deliver(&messages, following, until, &mut courier);
-        }
-    })
+    pump(
+        world,
+        &mut state,
+        |caller, (mut mailbag, clocks, messages)| {
+            let (_, followers, mut courier) = Courier::new(caller, &mut mailbag, &clocks);
+            let until = followers.next_number();
+            let Followers {
+                written, by_topic, ..
+            } = followers;
+            if let (Some(written), Some(messages)) = (written.get_mut(nth), messages) {
+                let following = by_topic.get(&written.topic);
+                written.deliver(&messages, following, until, &mut courier);
+            }
+        },
+    )
 }
 
 impl Written {

@@ -10,14 +10,14 @@ use super::{
     UpdateContext,
     rosters::{FIRST, Marks, Member, UpdateRosters},
 };
-#[cfg(feature = "worlds")]
-use crate::clock::ClockId;
 use crate::{
     call::{EntityCaller, PumpState, pump},
     clock::{Age, Cadence, Clock, ClockKey, ClockTable, Scope, Tick, read_running},
     owner::{OwnedBy, with_owners},
     pause::{PauseMark, stops},
 };
+#[cfg(feature = "worlds")]
+use {crate::clock::ClockId, bevy_ecs::system::SystemState};
 
 /// The parameters of a run.
 pub(crate) type UpdateState = PumpState<(
@@ -27,16 +27,11 @@ pub(crate) type UpdateState = PumpState<(
 )>;
 
 /// Calls the callbacks on the clocks of a cadence.
-pub(crate) fn run_updates(
-    world: &mut World,
-    cadence: Cadence,
-    state: &mut Option<UpdateState>,
-) -> Result {
+pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result {
     if world.resource::<UpdateRosters>().is_empty(cadence) {
         return Ok(());
     }
     let mut next = FIRST;
-    let state = state.get_or_insert_with(|| UpdateState::new(world));
     pump(world, state, |caller, (rosters, table, game)| {
         let mut ticks = Ticks::new(&table, game.as_deref());
         for ((priority, number), member) in rosters.joined(cadence, next) {
@@ -58,6 +53,7 @@ pub(crate) fn has_callbacks(world: &mut World, state: &mut UpdateState, is_pause
     if rosters.is_none_or(UpdateRosters::has_none) {
         return false;
     }
+    let state = state.get_or_insert_with(|| SystemState::new(world));
     let Ok((caller, (rosters, table, _))) = state.get_mut(world) else {
         return false;
     };

@@ -297,9 +297,9 @@ const TALK_TIME: Duration = Duration::from_micros(100);
 /// Runs a frame whenever a message has arrived or the [`LoopInterval`] asks for one, and an extra frame
 /// after a frame that has put something back.
 fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
-    let mut updates = UpdateState::new(app.world_mut());
+    let mut updates = UpdateState::None;
     let mut waiting = WaitingMail::new(app.world_mut());
-    let mut delivery = DeliveryState::new(app.world_mut());
+    let mut delivery = DeliveryState::None;
     let mut is_extra = false;
     let mut slept = Duration::ZERO;
     // The first frame always runs, because entities spawned before may have messages.

@@ -17,16 +17,15 @@ use crate::{
 /// How often a world of [`WorldGroups`](crate::worlds::WorldGroups) runs a frame when no message arrives from
 /// other threads. The default is [`Every`](Self::Every) with a sixtieth of a second.
 ///
-/// When a message or a parcel arrives, the world runs a frame at once. It also runs one extra frame at once for
+/// When messages or parcels arrive, the world runs a frame at once. It also runs one extra frame at once for
 /// messages that wait for new callbacks, and for refusals of parcels.
 ///
 /// # Conversations
 ///
-/// For ten microseconds after a frame in which messages arrived, the thread stays awake, because a reply may be
-/// on its way. A single message that arrives in this time is delivered at once, between two frames, and the
-/// thread stays awake for another ten microseconds. The next frame runs as soon as no further message comes,
-/// several come at once, or a hundred microseconds have passed. Your systems therefore see what the callbacks
-/// did within about a tenth of a millisecond.
+/// A single message that arrives within a millisecond after the start of a frame is delivered at once, and the next frame
+/// runs behind it. For ten microseconds after each delivery, the thread stays awake, because a reply may be on its way:
+/// if it comes, it is delivered before that frame, too. Your systems therefore see what the callbacks did within
+/// about a millisecond.
 ///
 /// A delivery between frames runs no systems and reads no clocks: its callbacks see the time of the last frame. It
 /// includes the messages that were sent within the world. A run condition on

@@ -291,8 +291,9 @@ fn run_on_this_thread(app: &mut App) {
 /// runs answers faster, and waking a thread takes several times longer.
 const ANSWER_TIME: Duration = Duration::from_micros(10);
 
-/// The time after a frame in which a world delivers messages without another frame.
-const TALK_TIME: Duration = Duration::from_micros(100);
+/// The time after the start of a frame in which a world delivers messages without another frame. Its clocks are not older
+/// meanwhile than in a frame that takes this long.
+const TALK_TIME: Duration = Duration::from_millis(1);
 
 /// Runs a frame whenever a message has arrived or the [`LoopInterval`] asks for one, and an extra frame
 /// after a frame that has put something back.
@@ -300,37 +301,39 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
     let mut updates = UpdateState::None;
     let mut waiting = WaitingMail::new(app.world_mut());
     let mut delivery = DeliveryState::None;
-    let mut is_extra = false;
+    let (mut is_extra, mut has_talked) = (false, false);
     let mut slept = Duration::ZERO;
     // The first frame always runs, because entities spawned before may have messages.
     loop {
         let start = Instant::now();
-        let was_called = Inbox::arrivals(app.world()) > 0;
+        let was_called = has_talked || Inbox::arrivals(app.world()) > 0;
         update_after(app, slept);
         if let Some(exit) = app.should_exit() {
             return Some(exit);
         }
         // Only one extra frame, so that a world that is refused again and again does not spin.
         is_extra = !is_extra && app.world().get_resource().is_some_and(Mailbag::is_urgent);
-        let mut next = match is_extra {
+        let next = match is_extra {
             true => Some(start),
             false => next_frame(app.world_mut(), &mut updates, start),
         };
         let asleep = Instant::now();
+        let end = start + TALK_TIME;
+        let end = next.map_or(end, |next| next.min(end));
         // A frame that is due so soon is not kept waiting.
-        if was_called && next.is_none_or(|next| next > asleep + ANSWER_TIME) {
-            let end = asleep + TALK_TIME;
-            let end = next.map_or(end, |next| next.min(end));
-            if talk(app.world_mut(), (&mut waiting, &mut delivery), end) {
-                next = Some(start);
+        let can_wait = next.is_none_or(|next| next > asleep + ANSWER_TIME);
+        let state = (&mut waiting, &mut delivery);
+        has_talked = was_called && can_wait && talk(app.world_mut(), state, end);
+        if !has_talked {
+            while !is_stopped.load(Ordering::Acquire) && Inbox::arrivals(app.world()) == 0 {
+                match next.map(|next| next.saturating_duration_since(Instant::now())) {
+                    Some(Duration::ZERO) => break,
+                    Some(left) => thread::park_timeout(left),
+                    None => thread::park(),
+                }
             }
-        }
-        while !is_stopped.load(Ordering::Acquire) && Inbox::arrivals(app.world()) == 0 {
-            match next.map(|next| next.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => break,
-                Some(left) => thread::park_timeout(left),
-                None => thread::park(),
-            }
+            let state = (&mut waiting, &mut delivery);
+            has_talked = !is_stopped.load(Ordering::Acquire) && talk(app.world_mut(), state, end);
         }
         if is_stopped.load(Ordering::Acquire) {
             return None;
@@ -342,7 +345,7 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
     }
 }
 
-/// Delivers messages that arrive one at a time, each soon after the last. Returns `true` if it has delivered
+/// Delivers messages that arrive one at a time, each soon after the last, before `end`. Returns `true` if it has delivered
 /// some. A batch of messages is left to the next frame.
 fn talk(
     world: &mut World,
@@ -350,12 +353,12 @@ fn talk(
     end: Instant,
 ) -> bool {
     let mut has_delivered = false;
-    while spin_until(ANSWER_TIME, || Inbox::arrivals(world) > 0) && Inbox::arrivals(world) == 1 {
+    while Instant::now() < end
+        && spin_until(ANSWER_TIME, || Inbox::arrivals(world) > 0)
+        && Inbox::arrivals(world) == 1
+    {
         deliver_arrivals(world, waiting, delivery);
         has_delivered = true;
-        if Instant::now() >= end {
-            break;
-        }
     }
     has_delivered
 }

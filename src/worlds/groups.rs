@@ -31,7 +31,8 @@ use super::{
 /// it sleeps while nothing is due. The systems of its main and fixed schedules run one after the other
 /// on its own thread. They may block without holding up other worlds. To run a schedule on the threads
 /// of the process instead, give it Bevy's
-/// [`MultiThreadedExecutor`](bevy_ecs::schedule::MultiThreadedExecutor).
+/// [`MultiThreadedExecutor`](bevy_ecs::schedule::MultiThreadedExecutor). A schedule that gets its first system after the
+/// first frame has Bevy's default executor.
 ///
 /// # The end
 ///

@@ -1,13 +1,16 @@
 //! A world on its own thread.
 
 use alloc::{borrow::Cow, format, string::String, sync::Arc, vec::Vec};
-use core::{any::Any, panic::AssertUnwindSafe, sync::atomic::Ordering, time::Duration};
+use core::{any::Any, mem, panic::AssertUnwindSafe, sync::atomic::Ordering, time::Duration};
 use std::{io, panic::catch_unwind, time::Instant};
 
 use bevy_app::{
     App, AppExit, FixedMainScheduleOrder, MainScheduleOrder, PluginsState, TaskPoolOptions,
 };
-use bevy_ecs::{schedule::SingleThreadedExecutor, world::World};
+use bevy_ecs::{
+    schedule::{InternedScheduleLabel, Schedule, Schedules, SingleThreadedExecutor},
+    world::World,
+};
 #[cfg(not(target_arch = "wasm32"))]
 use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
@@ -245,6 +248,7 @@ fn build_world(app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartErro
     }
     app.finish();
     app.cleanup();
+    remove_empty_schedules(app.world_mut());
     if !app.world().contains_resource::<Mailbag>() {
         return Err(StartError::NoPlugin);
     }
@@ -276,15 +280,33 @@ fn run_app(app: &mut App, is_stopped: &AtomicBool, report: &mut WorldReport) {
 /// `build` changes that. All worlds share Bevy's thread pool, so a few systems that wait for a
 /// database would hold up all worlds there.
 fn run_on_this_thread(app: &mut App) {
-    let main = app.world().resource::<MainScheduleOrder>();
-    let fixed = app.world().resource::<FixedMainScheduleOrder>();
-    let all = [&main.startup_labels, &main.labels, &fixed.labels];
-    let all: Vec<_> = all.into_iter().flatten().copied().collect();
-    for schedule in all {
+    for schedule in main_and_fixed(app.world()) {
         app.edit_schedule(schedule, |schedule| {
             schedule.set_executor(SingleThreadedExecutor::new());
         });
     }
+}
+
+/// Removes the main and fixed schedules that have got no systems, with the room for them in the map: 20 KiB in each world.
+fn remove_empty_schedules(world: &mut World) {
+    let main_and_fixed = main_and_fixed(world);
+    let mut schedules = world.resource_mut::<Schedules>();
+    let labels: Vec<_> = schedules.iter().map(|(_, it)| it.label()).collect();
+    let mut kept = Schedules::new();
+    kept.ignored_scheduling_ambiguities = mem::take(&mut schedules.ignored_scheduling_ambiguities);
+    for label in labels {
+        let schedule = schedules.remove(label).into_iter();
+        let is_used = |it: &Schedule| it.systems_len() > 0 || !main_and_fixed.contains(&label);
+        schedule.filter(is_used).for_each(|it| _ = kept.insert(it));
+    }
+    *schedules = kept;
+}
+
+fn main_and_fixed(world: &World) -> Vec<InternedScheduleLabel> {
+    let main = world.resource::<MainScheduleOrder>();
+    let fixed = world.resource::<FixedMainScheduleOrder>();
+    let all = [&main.startup_labels, &main.labels, &fixed.labels];
+    all.into_iter().flatten().copied().collect()
 }
 
 /// The time after a message in which a world looks for the next one before its thread sleeps. A world that

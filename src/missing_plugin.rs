@@ -6,7 +6,7 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use crate::{clock::ClockTable, report::report};
 
-/// Present if the world has been reported.
+/// Present if the missing plugin was reported.
 #[derive(Resource)]
 struct Reported;
 

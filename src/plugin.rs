@@ -117,7 +117,7 @@ use crate::{
 ///
 /// # Panics
 ///
-/// The app panics before its first frame if there is no `Time<Virtual>`. Adding the plugin twice also panics.
+/// The app panics in its first frame if there is no `Time<Virtual>`. Adding the plugin twice also panics.
 ///
 /// # Examples
 ///
@@ -489,7 +489,7 @@ fn run_fixed_updates(world: &mut World, mut state: Local<UpdateState>) -> Result
     run_updates(world, Cadence::FixedStep, &mut state)
 }
 
-/// Panics before the first frame if there is no `Time<Virtual>`. A system in `PreStartup` would add a schedule to each
+/// Panics in the first frame if there is no `Time<Virtual>`. A system in `PreStartup` would add a schedule to each
 /// world.
 struct RequireTime;
 

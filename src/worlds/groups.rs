@@ -32,7 +32,7 @@ use super::{
 /// on its own thread. They may block without holding up other worlds. To run a schedule on the threads
 /// of the process instead, give it Bevy's
 /// [`MultiThreadedExecutor`](bevy_ecs::schedule::MultiThreadedExecutor). A schedule that gets its first system after the
-/// first frame has Bevy's default executor.
+/// world was built has Bevy's default executor.
 ///
 /// # The end
 ///

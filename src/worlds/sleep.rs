@@ -22,8 +22,8 @@ use crate::{
 ///
 /// # Conversations
 ///
-/// A single message that arrives within a millisecond after the start of a frame is delivered at once, and the next frame
-/// runs behind it. For ten microseconds after each delivery, the thread stays awake, because a reply may be on its way:
+/// A single message that arrives within a millisecond after the start of a frame is delivered at once, unless the next
+/// frame is due before, and the next frame runs right after it. For ten microseconds after each delivery, the thread stays awake, because a reply may be on its way:
 /// if it comes, it is delivered before that frame, too. Your systems therefore see what the callbacks did within
 /// about a millisecond.
 ///

@@ -68,7 +68,7 @@ use crate::{ids::ZoneId, report::report};
 /// ```
 pub trait OwnerStore: Send + 'static {
     /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. Returns the owner that there is then,
-    /// which must be durable: `to` if this or an earlier call has made the change, and otherwise whoever it is, or `None`.
+    /// which must be durable: `to` if this or an earlier call has made the change, and otherwise the current owner, if any.
     /// A call with `to` as `from` changes nothing, and asks for the owner.
     ///
     /// # Errors

@@ -237,8 +237,8 @@ impl Shard {
     ///   [store of owners](Self::with_owners), it stays with the third shard.
     /// - A letter that it had acknowledged counts as delivered. All other letters on their way to it go to the entity that
     ///   has the key now, or come back. A letter that it took without acknowledging it may therefore arrive twice.
-    ///   The sender of a letter that only the lost shard had can write to the same recipient again after 30 seconds,
-    ///   when all other shards answer.
+    ///   If only the lost shard had a letter, later ones of the same sender to the same entity wait until all other zones
+    ///   have answered twice that they do not have it, which takes at least 30 seconds.
     pub fn reclaim(&self, journal: JournalId) {
         let mut zones = self.zones();
         zones.reclaimed.push(journal);

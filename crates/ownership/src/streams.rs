@@ -315,7 +315,7 @@ impl Streams {
         })
     }
 
-    /// Returns the zones that have ever answered.
+    /// Returns the zones with which this one has spoken.
     pub(crate) fn peers(&self) -> impl Iterator<Item = ZoneId> {
         self.streams.values().filter_map(|stream| stream.peer)
     }

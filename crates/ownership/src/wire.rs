@@ -43,10 +43,12 @@ pub(crate) enum Message {
         from: StableKey,
         search: u64,
         batches: Vec<u64>,
+        /// The journals that the sender has given up.
+        dead: Vec<JournalId>,
     },
     /// A zone has something of these batches.
     FoundLetters {
-        from: StableKey,
+        from: ZoneId,
         search: u64,
         batches: Vec<u64>,
     },

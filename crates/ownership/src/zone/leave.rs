@@ -8,7 +8,7 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{ZoneState, claims::key_in_use, now};
+use super::{Entry, ZoneState, claims::key_in_use, now};
 use crate::{
     events::MoveFailed,
     ids::{Life, ZoneId},
@@ -108,7 +108,13 @@ impl ZoneState {
         let Departure { zone, since, step } = departure;
         let now = now(world);
         let has_time = now.saturating_sub(since) < REACH_WITHIN;
-        let life = self.book.owned.get(&key)?.life;
+        let Entry { life, epoch, .. } = *self.book.owned.get(&key)?;
+        let is_next = |it: Owner| (it.birth, it.epoch) == (Some(life.birth), epoch + 1);
+        let step = match step {
+            // The entity has got another key since.
+            Step::Asked(owner) | Step::Agreed(owner) if !is_next(owner) => Step::Reaching,
+            step => step,
+        };
         let is_near = step == Step::Reaching && self.is_near(zone, now);
         let reason = match step {
             Step::Agreed(owner) => {

@@ -9,7 +9,7 @@ use bevy_ecs::prelude::*;
 
 use super::{ZoneState, now, protocol::AT_ONCE};
 use crate::{
-    ids::{JournalId, Life, Recipient, random},
+    ids::{JournalId, Life, Recipient, ZoneId, random},
     item::{Item, MovedOut},
     journal::{Change, rows},
     outbox::Outbox,
@@ -18,8 +18,8 @@ use crate::{
     wire::Message,
 };
 
-/// How long a zone waits for answers about missing letters.
-const SEARCH_FOR: Duration = Duration::from_secs(15);
+/// How long a zone waits before it searches for letters, and how long it then waits for answers.
+const SEARCH_FOR: Duration = Duration::from_secs(10);
 
 /// After how many searches in which all zones have answered, and none has the letters, they are lost. A letter can go from
 /// one zone to another between the two answers.
@@ -38,8 +38,8 @@ pub(super) struct Lost {
     /// Batches of this zone that a lost journal may have had, with the number of searches that did not find them.
     suspects: HashMap<u64, u32>,
     searches: Vec<Search>,
-    /// When the searches end.
-    end_of_search: Duration,
+    /// When the searches end and the next ones begin, if there are suspects.
+    next_search: Option<Duration>,
 }
 
 /// A question to all zones for batches.
@@ -59,14 +59,13 @@ impl Lost {
         }
     }
 
-    /// Notes the answer of a zone. It has something of these batches.
-    pub(super) fn note_answer(&mut self, from: StableKey, search: u64, found: &[u64]) {
-        for id in found {
-            self.suspects.remove(id);
-        }
+    /// Notes the answer of a zone: it has something of the `found` batches.
+    pub(super) fn note_answer(&mut self, from: ZoneId, search: u64, found: &[u64]) {
         let search = self.searches.iter_mut().find(|it| it.number == search);
-        if let Some(search) = search {
-            search.silent.remove(&from);
+        if let Some(search) = search.filter(|_| !self.dead.contains(&from.journal)) {
+            search.silent.remove(&from.zone);
+            search.batches.retain(|id| !found.contains(id));
+            self.suspects.retain(|id, _| !found.contains(id));
         }
     }
 }
@@ -116,9 +115,10 @@ impl ZoneState {
         for &zone in &lost.zones {
             self.post.routes.forget_zone(zone);
         }
-        self.lost
-            .suspects
-            .extend(self.post.outboxes.on_the_way().map(|id| (id, 0)));
+        // What a search of before has not found counts no more.
+        let on_the_way = self.post.outboxes.on_the_way().map(|id| (id, 0));
+        self.lost.suspects.extend(on_the_way);
+        self.lost.searches.clear();
         for (zone, item) in lost.items {
             match item {
                 Item::Entity(moved)
@@ -155,19 +155,26 @@ impl ZoneState {
     /// Takes the outbox of an entity that comes from the journal or from another zone.
     pub(super) fn take_outbox(&mut self, life: Life, outbox: Outbox) {
         if self.has_losses() {
-            let on_the_way = outbox.on_the_way().map(|id| (id, 0));
-            self.lost.suspects.extend(on_the_way);
+            for id in outbox.on_the_way() {
+                self.lost.suspects.entry(id).or_insert(0);
+            }
         }
         self.post.outboxes.insert(life, outbox);
     }
 
     /// Searches for letters that a lost journal may have had. Ends those that nobody has, so that the next ones can go.
     pub(super) fn search_for_letters(&mut self, now: Duration) {
-        let is_over = now >= self.lost.end_of_search;
-        if !is_over || self.lost.suspects.is_empty() {
+        if self.lost.suspects.is_empty() {
+            self.lost.searches.clear();
+            self.lost.next_search = None;
             return;
         }
-        self.lost.end_of_search = now + SEARCH_FOR;
+        // Most receipts come before the first search.
+        let next_search = self.lost.next_search.get_or_insert(now + SEARCH_FOR);
+        if now < *next_search {
+            return;
+        }
+        *next_search = now + SEARCH_FOR;
         for search in core::mem::take(&mut self.lost.searches) {
             if search.silent.is_empty() {
                 for id in search.batches {
@@ -193,6 +200,7 @@ impl ZoneState {
                 from: self.home.me.zone,
                 search: search.number,
                 batches: search.batches.clone(),
+                dead: self.lost.dead.iter().copied().collect(),
             };
             self.post.to_tell.push((None, find));
             self.lost.searches.push(search);
@@ -207,8 +215,8 @@ impl ZoneState {
 
     /// Tells a zone which batches are here.
     pub(super) fn answer_search(&mut self, to: StableKey, search: u64, mut batches: Vec<u64>) {
-        let from = self.home.me.zone;
-        if to != from {
+        let from = self.home.me;
+        if to != from.zone {
             let here = self.batches_here();
             batches.retain(|id| here.contains(id));
             let found = Message::FoundLetters {

@@ -179,7 +179,9 @@ impl ZoneState {
                 }
                 rows::READINGS | rows::DEAD => {}
                 kind => {
-                    let unknown = format!("the journal has a row of the unknown kind {kind}");
+                    let unknown = format!(
+                        "the journal has a row of the unknown kind {kind}: start the release that wrote it"
+                    );
                     return Err(BevyError::error(unknown));
                 }
             }

@@ -153,7 +153,13 @@ impl ZoneState {
                 from,
                 search,
                 batches,
-            } => self.answer_search(from, search, batches),
+                dead,
+            } => {
+                for journal in dead {
+                    self.hear_of_dead(world, journal, None);
+                }
+                self.answer_search(from, search, batches);
+            }
             Message::FoundLetters {
                 from,
                 search,

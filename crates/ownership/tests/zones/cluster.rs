@@ -105,12 +105,17 @@ impl Cluster {
         cluster.spawn(0, first, ());
         cluster.spawn(1, second, ());
         cluster.update();
-        cluster.mail(first, second, 1);
-        cluster.run_until("the letter", |cluster| {
-            cluster.ledger(second).letters.len() == 1
-        });
-        cluster.run_until("rest", Self::is_at_rest);
+        cluster.acquaint(first, second);
         cluster
+    }
+
+    /// Lets an entity send another one a letter, so that their zones know each other.
+    #[track_caller]
+    pub(crate) fn acquaint(&mut self, from: StableKey, to: StableKey) {
+        self.mail(from, to, 1);
+        self.run_until("the letter", |cluster| {
+            cluster.is_at_rest() && cluster.ledger(to).letters == [1]
+        });
     }
 
     /// Starts three zones of which each has spoken with each.

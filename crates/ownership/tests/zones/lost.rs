@@ -223,10 +223,7 @@ fn a_letter_that_was_acknowledged_in_the_frame_of_a_reclaim_is_not_sent_again() 
     cluster.update();
     // The first zone believes the bank in the second one.
     cluster.move_to(BANK, 1);
-    cluster.mail(HERO, BANK, 1);
-    cluster.run_until("the letter", |cluster| {
-        cluster.is_at_rest() && cluster.ledger(BANK).gold == 1
-    });
+    cluster.acquaint(HERO, BANK);
     cluster.mail(HERO, BANK, 2);
     cluster.update_one(0);
     cluster.update_one(1);
@@ -393,10 +390,7 @@ fn letters_go_on_when_a_lost_shard_had_one_to_pass_on() {
     cluster.spawn(0, HERO, ());
     cluster.spawn(1, BANK, ());
     cluster.update();
-    cluster.mail(HERO, BANK, 1);
-    cluster.run_until("the letter", |cluster| {
-        cluster.is_at_rest() && cluster.ledger(BANK).gold == 1
-    });
+    cluster.acquaint(HERO, BANK);
     cluster.move_to(BANK, 2);
     cluster.run_until("rest", Cluster::is_at_rest);
     cluster.stop(2);
@@ -485,10 +479,7 @@ fn letters_go_on_when_one_was_lost_behind_its_first_zone() {
     cluster.spawn(0, HERO, ());
     cluster.spawn(1, BANK, ());
     cluster.update();
-    cluster.mail(HERO, BANK, 1);
-    cluster.run_until("the letter", |cluster| {
-        cluster.is_at_rest() && cluster.ledger(BANK).gold == 1
-    });
+    cluster.acquaint(HERO, BANK);
     cluster.move_to(BANK, 2);
     let bank = cluster.entity(2, BANK);
     cluster.world(2).entity_mut(bank).insert(Disabled);
@@ -511,10 +502,7 @@ fn letters_go_on_when_their_sender_arrives_after_a_reclaim() {
     cluster.spawn(0, HERO, ());
     let bank = cluster.spawn(2, BANK, ());
     cluster.update();
-    cluster.mail(HERO, BANK, 1);
-    cluster.run_until("the letter", |cluster| {
-        cluster.is_at_rest() && cluster.ledger(BANK).gold == 1
-    });
+    cluster.acquaint(HERO, BANK);
     cluster.world(2).entity_mut(bank).insert(Disabled);
     cluster.mail(HERO, BANK, 2);
     cluster.run(20);

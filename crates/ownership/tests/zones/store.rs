@@ -825,3 +825,26 @@ fn a_late_answer_sends_no_entity_to_a_dead_zone() {
     assert_eq!(cluster.find(HERO), Some(0));
     assert_eq!(failed_moves(&mut cluster), 2);
 }
+
+/// The entity gets another key while the agreement to its move is on the way.
+#[test]
+fn an_agreement_for_one_key_lets_no_other_key_leave() {
+    const OTHER: StableKey = StableKey(70);
+    let store = MemoryStore::new(1);
+    let mut cluster = with_hero(2, &store);
+    cluster.send_to(HERO, 1);
+    while store.owner_of(HERO).epoch == 1 {
+        cluster.update();
+        thread::sleep(Duration::from_millis(20));
+    }
+    // The answer may be lost a few times.
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(cluster.find(HERO), Some(0), "it has yet to read the answer");
+    let hero = cluster.entity(0, HERO);
+    cluster.world(0).entity_mut(hero).insert(OTHER);
+    cluster.update();
+    assert!(cluster.has(0, OTHER), "the store was not asked for it");
+    cluster.wait_for_answers();
+    let home = cluster.find(OTHER).unwrap() as u64;
+    assert_eq!(store.owner_of(OTHER).zone.zone, zone(home));
+}

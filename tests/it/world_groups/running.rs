@@ -56,6 +56,35 @@ fn worlds_that_block_in_a_system_do_not_hold_up_others() {
     end_well(&groups.stop());
 }
 
+/// A schedule of which a game configures only the sets stays as it is.
+#[test]
+fn sets_keep_their_conditions_before_they_have_systems() {
+    #[derive(SystemSet, Clone, Debug, PartialEq, Eq, Hash)]
+    struct Never;
+
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let tell = tell.clone();
+        app.configure_sets(Update, Never.run_if(|| false));
+        let add = move |mut schedules: ResMut<Schedules>| {
+            for (name, is_ready) in [("never", false), ("ready", true)] {
+                let tell = tell.clone();
+                let run = move || _ = tell.send(name);
+                match is_ready {
+                    true => schedules.add_systems(PostUpdate, run),
+                    false => schedules.add_systems(Update, run.in_set(Never)),
+                };
+            }
+        };
+        app.add_systems(Startup, add);
+    };
+    groups.start_worlds("worlds", 1, build).unwrap();
+    assert_eq!(told.recv(), Ok("ready"));
+    end_well(&groups.stop());
+    assert!(told.iter().all(|name| name == "ready"));
+}
+
 #[test]
 fn a_system_can_iterate_in_parallel() {
     let (tell, told) = mpsc::channel();

@@ -22,10 +22,10 @@ use crate::{
 ///
 /// # Conversations
 ///
-/// A single message that arrives within a millisecond after the start of a frame is delivered at once, unless the next
-/// frame is due before, and the next frame runs right after it. For ten microseconds after each delivery, the thread stays awake, because a reply may be on its way:
-/// if it comes, it is delivered before that frame, too. Your systems therefore see what the callbacks did within
-/// about a millisecond.
+/// A single message that arrives within a millisecond after the start of a frame is delivered at once, unless the
+/// next frame is due before, and the next frame runs right after it. For ten microseconds after each delivery, the
+/// thread stays awake, because a reply may be on its way: if it comes, it is delivered before that frame, too. Your
+/// systems therefore see what the callbacks did within about a millisecond.
 ///
 /// A delivery between frames runs no systems and reads no clocks: its callbacks see the time of the last frame. It
 /// includes the messages that were sent within the world. A run condition on

@@ -324,9 +324,9 @@ const TALK_TIME: Duration = Duration::from_millis(1);
 /// Runs a frame whenever a message has arrived or the [`LoopInterval`] asks for one, and an extra frame
 /// after a frame that has put something back.
 fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
-    let mut updates = UpdateState::None;
+    let mut updates: UpdateState = None;
     let mut waiting = WaitingMail::new(app.world_mut());
-    let mut delivery = DeliveryState::None;
+    let mut delivery: DeliveryState = None;
     let (mut is_extra, mut has_talked) = (false, false);
     let mut slept = Duration::ZERO;
     // The first frame always runs, because entities spawned before may have messages.

@@ -127,16 +127,17 @@ impl Journal {
             let mut changes = Vec::new();
             for (place, body) in rows {
                 let (zone, kind, journal, peer) = place;
-                let is_here = match kind {
-                    STREAM => journal == self.id.0,
-                    ITEM => zones.contains(&item_at(place).0.0),
-                    _ => continue,
-                };
-                if !is_here || kind == STREAM {
-                    changes.push(Change::remove(place));
-                }
-                if is_here && kind == STREAM {
-                    changes.push(Change::Put((zone, kind, id.0, peer), body));
+                match kind {
+                    STREAM => {
+                        changes.push(Change::remove(place));
+                        if journal == self.id.0 {
+                            changes.push(Change::Put((zone, kind, id.0, peer), body));
+                        }
+                    }
+                    ITEM if !zones.contains(&item_at(place).0.0) => {
+                        changes.push(Change::remove(place));
+                    }
+                    _ => {}
                 }
             }
             let transaction = database.begin_write()?;

@@ -359,11 +359,8 @@ impl Streams {
         for (to, stream) in self.streams.extract_if(.., |_, stream| is_lost(stream)) {
             let items = rows::item(from, to, 0)..=rows::item(from, to, u64::MAX);
             given_up.ended.push(Change::Remove(items));
-            given_up.ended.extend(
-                stream
-                    .peer
-                    .map(|peer| Change::remove(rows::stream(from, peer))),
-            );
+            let stored = stream.peer.map(|peer| rows::stream(from, peer));
+            given_up.ended.extend(stored.map(Change::remove));
             Self::end(&mut self.leaving, &stream.items);
             let items = stream.items.into_iter().map(|item| (to, item));
             given_up.items.extend(items);
@@ -384,8 +381,8 @@ impl Streams {
         let mut changes = Vec::new();
         let from = self.me.zone;
         for (&to, stream) in &mut self.streams {
+            let last = stream.last();
             let stored = &mut stream.stored;
-            let last = stream.acked + stream.items.len() as u64;
             for number in stored.last.max(stream.acked) + 1..=last {
                 let item = &stream.items[(number - stream.acked - 1) as usize];
                 changes.push(Change::Put(rows::item(from, to, number), encode(item)?));
@@ -437,7 +434,7 @@ impl Streams {
                     first,
                     acked: stream.acked,
                     items,
-                    dead: dead.iter().copied().collect(),
+                    dead: dead.clone(),
                 };
                 messages.push((to, Message::Items(items)));
             }

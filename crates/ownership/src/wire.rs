@@ -1,5 +1,7 @@
 //! What zones tell each other. Any of it may be lost, repeated or late.
 
+use std::collections::BTreeSet;
+
 use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::error::BevyError;
 use serde::{Deserialize, Serialize};
@@ -44,7 +46,7 @@ pub(crate) enum Message {
         search: u64,
         batches: Vec<u64>,
         /// The journals that the sender has given up.
-        dead: Vec<JournalId>,
+        dead: BTreeSet<JournalId>,
     },
     /// A zone has something of these batches.
     FoundLetters {
@@ -68,7 +70,7 @@ pub(crate) struct Items {
     pub(crate) acked: u64,
     pub(crate) items: Vec<Item>,
     /// The journals that the sender has given up.
-    pub(crate) dead: Vec<JournalId>,
+    pub(crate) dead: BTreeSet<JournalId>,
 }
 
 impl Message {

@@ -152,6 +152,15 @@ impl Post {
         let certain = known.filter(|known| !known.is_guess());
         certain.or_else(|| self.streams.leaving(to)).or(known)
     }
+
+    /// Tells an entity in the next frame of something that did not happen.
+    fn fail<E>(&mut self, event: E)
+    where
+        E: for<'a> EntityEvent<Trigger<'a>: Default> + Send + Sync,
+    {
+        self.failures
+            .push(Box::new(move |world| notify(world, event)));
+    }
 }
 
 impl ZoneState {
@@ -312,7 +321,7 @@ impl ZoneState {
         self.book.owned.insert(life.key, owned);
     }
 
-    /// Notes that the zone owns an entity no longer.
+    /// Notes that the zone no longer owns an entity.
     fn disown(&mut self, world: &mut World, key: StableKey) -> Option<Entry> {
         let owned = self.book.owned.remove(&key)?;
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
@@ -328,17 +337,6 @@ fn not_followed(key: StableKey, packet: u32) -> String {
          packet {packet}: call `on_packet` with this id",
         key.0
     )
-}
-
-impl Post {
-    /// Tells an entity in the next frame of something that did not happen.
-    fn fail<E>(&mut self, event: E)
-    where
-        E: for<'a> EntityEvent<Trigger<'a>: Default> + Send + Sync,
-    {
-        self.failures
-            .push(Box::new(move |world| notify(world, event)));
-    }
 }
 
 /// Tells an entity that something did not happen, unless it is gone.

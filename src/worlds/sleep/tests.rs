@@ -37,7 +37,7 @@ fn advance(app: &mut App, by: Duration) {
 }
 
 fn wait(app: &mut App) -> Option<Duration> {
-    let mut updates = UpdateState::None;
+    let mut updates: UpdateState = None;
     until_due(app.world_mut(), &mut updates)
 }
 

@@ -133,7 +133,7 @@ impl ZoneState {
             // Neither zone can take it.
             let key = moved.life.key.0;
             let nobody = format!(
-                "the entity with the stable key {key} goes to and fro, because neither zone can take it: {reason}"
+                "the entity with the stable key {key} bounces between two zones, because neither can take it: {reason}"
             );
             report(world, nobody);
         }

@@ -73,12 +73,8 @@ impl Lost {
 impl ZoneState {
     /// Gives up the dead journals from which this zone has not taken back everything yet.
     pub(super) fn give_up_dead(&mut self, world: &mut World) {
-        let is_open = |journal: &JournalId| {
-            self.post
-                .streams
-                .peers()
-                .any(|peer| peer.journal == *journal)
-        };
+        let peers: HashSet<_> = self.post.streams.peers().map(|it| it.journal).collect();
+        let is_open = |journal: &JournalId| peers.contains(journal);
         let to_give_up: Vec<_> = self.lost.dead.extract_if(.., is_open).collect();
         for journal in to_give_up {
             self.give_up(world, journal);
@@ -200,7 +196,7 @@ impl ZoneState {
                 from: self.home.me.zone,
                 search: search.number,
                 batches: search.batches.clone(),
-                dead: self.lost.dead.iter().copied().collect(),
+                dead: self.lost.dead.clone(),
             };
             self.post.to_tell.push((None, find));
             self.lost.searches.push(search);

@@ -155,9 +155,7 @@ impl ZoneState {
                 batches,
                 dead,
             } => {
-                for journal in dead {
-                    self.hear_of_dead(world, journal, None);
-                }
+                self.hear_of_dead(world, dead, None);
                 self.answer_search(from, search, batches);
             }
             Message::FoundLetters {
@@ -165,25 +163,30 @@ impl ZoneState {
                 search,
                 batches,
             } => self.lost.note_answer(from, search, &batches),
-            Message::Dead { journal, session } => self.hear_of_dead(world, journal, session),
+            Message::Dead { journal, session } => self.hear_of_dead(world, [journal], session),
         }
         Ok(())
     }
 
-    fn hear_of_dead(&mut self, world: &mut World, journal: JournalId, session: Option<u64>) {
-        let is_mine = journal == self.home.me.journal;
-        if is_mine && !self.post.streams.is_session(session) {
-            // Whoever has given this journal up says it again when it is asked.
-            self.post.streams.ask_all();
-        } else {
-            self.give_up(world, journal);
+    /// Gives up the journals that another zone has given up. `session` is that of this zone, if the other one knows it.
+    fn hear_of_dead(
+        &mut self,
+        world: &mut World,
+        dead: impl IntoIterator<Item = JournalId>,
+        session: Option<u64>,
+    ) {
+        for journal in dead {
+            if journal == self.home.me.journal && !self.post.streams.is_session(session) {
+                // Whoever has given this journal up says it again when it is asked.
+                self.post.streams.ask_all();
+            } else {
+                self.give_up(world, journal);
+            }
         }
     }
 
     fn take_items(&mut self, world: &mut World, items: Items) -> Result {
-        for &journal in &items.dead {
-            self.hear_of_dead(world, journal, items.to_session);
-        }
+        self.hear_of_dead(world, items.dead.iter().copied(), items.to_session);
         let from = items.from.zone;
         let items = self.post.streams.receive(items)?;
         for item in items {

@@ -13,7 +13,7 @@ use bevy_due_ownership::{
     Arrived, DurableEntityCommandsExt, JournalId, MailReturned, MoveFailed, Shard, SimulatedDisk,
     Zone,
 };
-use bevy_ecs::{error::FallbackErrorHandler, prelude::*};
+use bevy_ecs::{entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use serde::{Deserialize, Serialize};
 
@@ -342,6 +342,17 @@ impl Cluster {
         self.world(nth)
             .spawn((key, Ledger::default(), ears(), bundle))
             .id()
+    }
+
+    pub(crate) fn despawn(&mut self, nth: usize, key: StableKey) {
+        let entity = self.entity(nth, key);
+        self.world(nth).despawn(entity);
+    }
+
+    /// Disables an entity, so that its letters wait.
+    pub(crate) fn disable(&mut self, nth: usize, key: StableKey) {
+        let entity = self.entity(nth, key);
+        self.world(nth).entity_mut(entity).insert(Disabled);
     }
 
     pub(crate) fn send_to(&mut self, key: StableKey, to: u64) {

@@ -98,8 +98,7 @@ fn the_last_letters_of_an_entity_go_on_from_a_copy() {
         cluster.mail(HERO, BANK, gold);
         cluster.update();
     }
-    let hero = cluster.entity(0, HERO);
-    cluster.world(0).despawn(hero);
+    cluster.despawn(0, HERO);
     cluster.update();
     cluster.lose_power(0, 0);
     let lost = Shard::restore_simulated(cluster.nodes[0].disk.clone()).unwrap();

@@ -83,8 +83,7 @@ fn durable_entities_that_stun_each_other_come_back() {
         assert_eq!(world.get::<PausedBy>(entity).unwrap().iter().count(), 1);
     }
     assert_eq!(cluster.world(0).resource::<Zone>().unloadable().count(), 0);
-    let mage = cluster.entity(0, HERO);
-    cluster.world(0).despawn(mage);
+    cluster.despawn(0, HERO);
     cluster.update();
     let orc = cluster.entity(0, ORC);
     assert!(

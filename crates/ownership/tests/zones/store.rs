@@ -269,18 +269,14 @@ fn the_last_letters_of_an_entity_that_was_to_leave_are_not_lost() {
     let mut cluster = with_hero(2, &store);
     cluster.spawn(1, BANK, ());
     cluster.wait_for_answers();
-    cluster.mail(HERO, BANK, 1);
-    cluster.run_until("the first letter", |cluster| {
-        cluster.ledger(BANK).letters == [1] && cluster.is_at_rest()
-    });
+    cluster.acquaint(HERO, BANK);
     decided(&store, &cluster);
     cluster.stop(1);
     for gold in 2..4 {
         cluster.mail(HERO, BANK, gold);
         cluster.update();
     }
-    let hero = cluster.entity(0, HERO);
-    cluster.world(0).despawn(hero);
+    cluster.despawn(0, HERO);
     cluster.update();
     cluster.stop(0);
     cluster.start(0);
@@ -296,8 +292,7 @@ fn a_key_can_be_used_again_while_the_store_names_an_earlier_entity() {
     let mut cluster = with_hero(2, &store);
     move_hero(&mut cluster, 0, 1);
     cluster.run_until("rest", Cluster::is_at_rest);
-    let first = cluster.entity(1, HERO);
-    cluster.world(1).despawn(first);
+    cluster.despawn(1, HERO);
     cluster.update();
     let before = store.owner_of(HERO);
     cluster.spawn(0, HERO, ());
@@ -406,8 +401,7 @@ fn of_two_entities_with_one_key_the_first_keeps_it_until_it_despawns() {
         errors.iter().any(|error| error.contains(text)),
         "{errors:?}"
     );
-    let hero = cluster.entity(0, HERO);
-    cluster.world(0).despawn(hero);
+    cluster.despawn(0, HERO);
     cluster.wait_for_answers();
     assert_eq!(store.owner_of(HERO).zone.zone, cluster.nodes[1].key);
     move_hero(&mut cluster, 1, 0);
@@ -419,8 +413,7 @@ fn a_key_is_free_although_the_zone_crashed_before_the_store_heard_so() {
     let mut cluster = with_hero(2, &store);
     cluster.wait_for_answers();
     store.set_down(true);
-    let hero = cluster.entity(0, HERO);
-    cluster.world(0).despawn(hero);
+    cluster.despawn(0, HERO);
     cluster.update();
     cluster.lose_power(0, 0);
     store.set_down(false);
@@ -439,8 +432,7 @@ fn a_key_is_not_free_before_the_end_of_its_entity_is_durable() {
     let mut cluster = with_hero(2, &store);
     cluster.wait_for_answers();
     cluster.nodes[0].disk.crash_after(0);
-    let hero = cluster.entity(0, HERO);
-    cluster.world(0).despawn(hero);
+    cluster.despawn(0, HERO);
     cluster.update_worlds();
     std::thread::sleep(core::time::Duration::from_millis(200));
     cluster.lose_power(0, 0);
@@ -497,8 +489,7 @@ fn the_key_of_an_entity_that_came_back_is_free_when_it_has_despawned() {
         }
         is_back
     });
-    let hero = cluster.entity(0, HERO);
-    cluster.world(0).despawn(hero);
+    cluster.despawn(0, HERO);
     cluster.wait_for_answers();
     assert_eq!(store.owner_of(HERO).birth, None);
 }
@@ -721,8 +712,7 @@ fn the_end_of_an_old_copy_does_not_free_the_key_of_its_original() {
     let original = store.owner_of(HERO);
     store.set_down(true);
     cluster.start(0);
-    let hero = cluster.entity(0, HERO);
-    cluster.world(0).despawn(hero);
+    cluster.despawn(0, HERO);
     cluster.update();
     store.set_down(false);
     cluster.wait_for_answers();
@@ -788,8 +778,7 @@ fn an_answer_for_an_earlier_entity_lets_no_other_one_leave() {
     store.set_down(true);
     cluster.send_to(HERO, 1);
     cluster.run(20);
-    let old = cluster.entity(0, HERO);
-    cluster.world(0).despawn(old);
+    cluster.despawn(0, HERO);
     cluster.spawn(0, HERO, ());
     cluster.run(2);
     cluster.send_to(HERO, 1);

@@ -400,6 +400,11 @@ impl<T> TimerQueue<T> {
     /// Prefetches where the heap and the timers start. Then the cache misses of several queues overlap.
     #[inline]
     pub(crate) fn prefetch_start(&self) {
+        prefetch((
+            self.wheel_start,
+            self.touched,
+            self.near.is_list_exhausted(),
+        ));
         prefetch(self.near.heap.first().map(|first| first.deadline));
         self.slots.prefetch_start();
     }

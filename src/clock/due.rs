@@ -59,13 +59,23 @@ impl Default for WakesUnder {
 impl WakesUnder {
     /// Finds the clocks that wake at or before `until`.
     fn search(&mut self, until: u64, mut found: impl FnMut(ClockKey)) {
-        let mut soonest = NEVER;
-        for (key, &time) in (0..).zip(&self.times) {
-            soonest = soonest.min(time);
-            if time <= until {
-                found(key);
+        let mut find = |first: ClockKey, times: &[u64]| {
+            let keys = (first..).zip(times);
+            let due = keys.filter(|&(_, &time)| time <= until);
+            due.for_each(|(key, _)| found(key));
+        };
+        let (chunks, rest) = self.times.as_chunks();
+        let mut soonest = rest.iter().copied().min().unwrap_or(NEVER);
+        for (first, times) in (0..).step_by(4).zip(chunks) {
+            // Few clocks wake in one frame, so this looks at four at a time.
+            let &[a, b, c, d] = times;
+            let earliest = a.min(b).min(c.min(d));
+            soonest = soonest.min(earliest);
+            if earliest <= until {
+                find(first, times);
             }
         }
+        find((4 * chunks.len()) as ClockKey, rest);
         self.soonest = soonest;
     }
 }

@@ -390,23 +390,22 @@ impl ClockTable {
     ) -> Option<Reading> {
         let mut lineage = SmallVec::<[&Row; 8]>::new();
         let mut matters = true;
-        loop {
+        let root = loop {
             if matters && (row.is_stopped() || is_stopped(at, row)) {
                 return None;
             }
-            lineage.push(row);
             matters = matters && scope != Scope::Under(at);
-            match row.driver {
-                Driver::Bevy => break,
-                Driver::Clock(parent) => (at, row) = (parent, self.rows.get(parent)?),
-                Driver::Missing => return None,
-            }
+            let Driver::Clock(parent) = row.driver else {
+                break row;
+            };
+            lineage.push(row);
+            (at, row) = (parent, self.rows.get(parent)?);
+        };
+        if root.driver == Driver::Missing {
+            return None;
         }
-        let mut time = lineage.pop()?.time;
-        while let Some(row) = lineage.pop() {
-            time = row.time_at(time.now);
-        }
-        Some(time)
+        let lineage = lineage.iter().rev();
+        Some(lineage.fold(root.time, |time, row| row.time_at(time.now)))
     }
 
     /// Returns the built-in clock that drives the clock of this key and age, or `None` if the settings

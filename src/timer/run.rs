@@ -26,7 +26,7 @@ use super::{
     turn::{FireParams, Fired, Turn},
 };
 use crate::{
-    clock::{Cadence, ClockKey, ClockTable, DueClock, Scope, built_in_id, is_any_written},
+    clock::{Cadence, Changes, ClockKey, ClockTable, DueClock, Scope, built_in_id, is_any_written},
     owner::OwnedBy,
     queue::Key,
 };
@@ -82,7 +82,8 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireP
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the
 /// timers that are due on the clocks of a scope.
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
-    let cadence = world.resource::<ClockTable>().cadence_of(scope);
+    let table = world.resource::<ClockTable>();
+    let (cadence, changes) = (table.cadence_of(scope), table.changes().clone());
     let mut queues = world.resource_mut::<TimerQueues>();
     queues.begin_run(scope);
     let burst_limit = queues.burst_limit.get();
@@ -93,6 +94,7 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
     let run = Run {
         scope,
         cadence,
+        changes,
         burst_limit,
         budget,
     };
@@ -100,10 +102,12 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
 }
 
 /// A run that fires timers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Run {
     pub(super) scope: Scope,
     cadence: Cadence,
+    /// The change counter of the clocks.
+    pub(super) changes: Changes,
     /// The number of firings of one timer from which on its deadlines are skipped.
     pub(super) burst_limit: u32,
     pub(super) budget: TimerBudget,
@@ -111,7 +115,7 @@ pub(super) struct Run {
 
 impl Run {
     /// Writes and ends what is left from the previous run, and fires the due timers.
-    fn execute(self, world: &mut World, params: &mut FireParams) -> Result {
+    fn execute(&self, world: &mut World, params: &mut FireParams) -> Result {
         let token = RunDepth::begin(world);
         // A handler may run a schedule, which nests a run inside this one.
         let is_nested = !token.is_outermost();
@@ -151,7 +155,7 @@ impl Run {
     /// Fires the due timers on these clocks, one clock after the other. The turn of a clock ends when
     /// nothing on it is due any more, or when something stops it.
     fn fire_clocks(
-        self,
+        &self,
         world: &mut World,
         params: &mut FireParams,
         mut due: &[DueClock],
@@ -175,7 +179,7 @@ impl Run {
         let mut lifetime = None;
         while !due.is_empty() {
             match turns.last_mut() {
-                Some(Some(turn)) if turn.is_current() => {
+                Some(Some(turn)) if turn.is_current(&self.changes) => {
                     if turn.is_stopped(world) {
                         turns.pop();
                         turns.push(None);
@@ -199,7 +203,7 @@ impl Run {
             firing.queues.complete(lifetime.take());
             while let (Some(turn), Some(clock)) = (turns.last(), due.first()) {
                 if let Some(turn) = turn {
-                    firing.fire_up_to_handler(turn, &self, &mut handled);
+                    firing.fire_up_to_handler(turn, self, &mut handled);
                 }
                 if handled.is_some() {
                     break;
@@ -233,13 +237,13 @@ impl Run {
 
     /// Fires the due timers on these clocks as [`fire_clocks`](Self::fire_clocks) does, while there are
     /// observers. The first clock may have begun its turn.
-    fn fire_observed(self, world: &mut World, due: &[DueClock], mut begun: Option<Turn>) {
+    fn fire_observed(&self, world: &mut World, due: &[DueClock], mut begun: Option<Turn>) {
         let mut lifetime = None;
         for clock in due {
             let read = |world: &World| Turn::read_one(world, clock, self.scope);
             let mut turn = begun.take().or_else(|| read(world));
             while let Some(current) = &turn {
-                if !current.is_current() {
+                if !current.is_current(&self.changes) {
                     let begun = turn.take();
                     turn = read(world);
                     if let (Some(begun), Some(turn)) = (begun, &mut turn) {
@@ -250,8 +254,8 @@ impl Run {
                 } else {
                     let mut queues = world.resource_mut::<TimerQueues>();
                     queues.complete(lifetime.take());
-                    let mut queue = queues.firing(current, self.scope);
-                    let fired = queue.as_mut().and_then(|it| it.fire_due(current, &self));
+                    let mut queue = queues.firing(current, self);
+                    let fired = queue.as_mut().and_then(|it| it.fire_due(current, self));
                     let Some(mut fired) = fired else {
                         break;
                     };
@@ -268,7 +272,7 @@ impl Run {
     }
 
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
-    fn spend_budget(self, world: &mut World) {
+    fn spend_budget(&self, world: &mut World) {
         let mut last = None;
         let mut clocks = BTreeSet::new();
         loop {
@@ -299,15 +303,15 @@ impl Run {
     }
 
     /// Fires a timer that waits for the budget.
-    fn spend_on(self, world: &mut World, turn: &Turn, key: Key) {
+    fn spend_on(&self, world: &mut World, turn: &Turn, key: Key) {
         let is_observed = has_observers(world);
         let is_measured = matches!(self.budget, TimerBudget::Time(_));
         let start = is_measured.then(Instant::now);
         let mut queues = world.resource_mut::<TimerQueues>();
         queues.deferred.add_firing(self.cadence);
         queues.note((turn.clock, key));
-        let firing = queues.firing(turn, self.scope);
-        let fired = firing.and_then(|mut queue| queue.fire_deferred(key, turn, &self));
+        let firing = queues.firing(turn, self);
+        let fired = firing.and_then(|mut queue| queue.fire_deferred(key, turn, self));
         // No other timer may be due on the clock, so nothing else tells the table.
         let queue = queues.get(turn.clock);
         let first_look = queue.and_then(|queue| queue.timers.first_look());

@@ -56,7 +56,6 @@ pub(super) struct Turn {
     is_in_game: bool,
     /// Whether it has skipped time, so that each timer fires at most once.
     has_skipped: bool,
-    changes: Changes,
     /// The number of changes when the time was read.
     seen: u64,
 }
@@ -110,15 +109,14 @@ impl Turn {
             stops,
             is_in_game,
             has_skipped: table.has_skipped(clock.0),
-            changes: table.changes().clone(),
             seen: table.changes().with_edits(),
         })
     }
 
     /// Returns `true` if the time is still the same, and only what [`is_stopped`](Self::is_stopped) asks
     /// can have stopped the clock.
-    pub(super) fn is_current(&self) -> bool {
-        self.seen == self.changes.with_edits()
+    pub(super) fn is_current(&self, changes: &Changes) -> bool {
+        self.seen == changes.with_edits()
     }
 
     /// Returns `true` if a handler has stopped the clock since the time was read.
@@ -212,7 +210,7 @@ impl Firing<'_, '_> {
         run: &Run,
         handled: &mut Option<Fired>,
     ) {
-        let Some(mut queue) = self.queues.firing(turn, run.scope) else {
+        let Some(mut queue) = self.queues.firing(turn, run) else {
             return;
         };
         while handled.is_none() {
@@ -381,19 +379,19 @@ impl ClockQueue {
 }
 
 impl TimerQueues {
-    /// Returns the timers of a clock in its turn, to fire them in a run of this scope.
+    /// Returns the timers of a clock in its turn, to fire them in this run.
     #[inline]
-    pub(super) fn firing(&mut self, turn: &Turn, scope: Scope) -> Option<FiringQueue<'_>> {
+    pub(super) fn firing(&mut self, turn: &Turn, run: &Run) -> Option<FiringQueue<'_>> {
         if self.written.is_some() {
             // A handler has written the states out. The next firing changes one of them.
-            turn.changes.note();
+            run.changes.note();
         }
         let queue = self.queues.get_mut(index(turn.clock));
         debug_assert!(queue.is_some(), "no timer was ever on clock {}", turn.clock);
         Some(FiringQueue {
             queue: queue?,
             deferred: &mut self.deferred,
-            stats: &mut self.reports.runs[Reports::index(scope)],
+            stats: &mut self.reports.runs[Reports::index(run.scope)],
             ended: &mut self.reports.ended,
             journal: &mut self.journal,
         })

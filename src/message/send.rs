@@ -406,9 +406,7 @@ impl Sent {
     fn send(&mut self, world: &mut World) {
         self.left = 0;
         let reserved = mem::take(&mut self.reserved);
-        if self.queue.len() > 0
-            && let None = mailbag(world)
-        {
+        if self.queue.len() > 0 && with_mailbag(world, |_| ()).is_none() {
             self.queue = Queue::default();
         }
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
@@ -484,9 +482,7 @@ impl MessageWorldExt for World {
     }
 
     fn resend(&mut self, letter: Letter) {
-        if let Some(mut mailbag) = mailbag(self) {
-            mailbag.queue.push_letter(letter);
-        }
+        with_mailbag(self, |mut mailbag| mailbag.queue.push_letter(letter));
     }
 
     fn message_sender(&mut self) -> MessageSender {
@@ -514,12 +510,13 @@ impl MessageWorldExt for World {
     }
 }
 
-/// Returns the mailbag, or reports that the world has no plugin and drops a message.
-pub(super) fn mailbag(world: &mut World) -> Option<Mut<'_, Mailbag>> {
-    if !world.contains_resource::<Mailbag>() {
-        warn_without_plugin(&mut world.into(), "a message");
+/// Calls a function with the mailbag, or reports that the world has no plugin and drops a message.
+fn with_mailbag<Out>(world: &mut World, call: impl FnOnce(Mut<Mailbag>) -> Out) -> Option<Out> {
+    if let Some(mailbag) = world.get_resource_mut() {
+        return Some(call(mailbag));
     }
-    world.get_resource_mut()
+    warn_without_plugin(&mut world.into(), "a message");
+    None
 }
 
 /// Sends a message if there is room. Without the plugin, the message is dropped.
@@ -529,12 +526,14 @@ pub(super) fn try_send<P: Payload>(
     payload: P,
     role: Role,
 ) -> Result<(), SendError<P>> {
-    match mailbag(world) {
-        Some(mailbag) if !mailbag.has_room() => return Err(SendError::Full(payload)),
-        Some(mut mailbag) => mailbag.queue.push(to.into(), payload, role),
-        None => {}
-    }
-    Ok(())
+    let sent = with_mailbag(world, |mut mailbag| {
+        if !mailbag.has_room() {
+            return Err(SendError::Full(payload));
+        }
+        mailbag.queue.push(to.into(), payload, role);
+        Ok(())
+    });
+    sent.unwrap_or(Ok(()))
 }
 
 /// Sends a message, or returns an error that names its recipient if there is no room. Does nothing
@@ -571,7 +570,5 @@ pub(crate) fn send_urgently<P: Payload>(world: &mut World, to: Recipient, payloa
 
 /// Sends a message that must not be refused. Does nothing without the plugin.
 pub(super) fn send_anyway<P: Payload>(world: &mut World, to: Recipient, payload: P, role: Role) {
-    if let Some(mut mailbag) = mailbag(world) {
-        mailbag.queue.push(to, payload, role);
-    }
+    with_mailbag(world, |mut mailbag| mailbag.queue.push(to, payload, role));
 }

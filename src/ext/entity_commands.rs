@@ -160,9 +160,8 @@ pub trait DueEntityCommandsExt {
     /// ```
     #[track_caller]
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
-        let name = key.name();
-        let insert = insert_keyed(self.entity(), key, timer);
-        self.with_world(move |world, owner| refresh_keyed(world, owner, &name, insert))
+        let (key, insert) = insert_keyed(self.entity(), key, timer);
+        self.with_world(move |world, owner| refresh_keyed(world, owner, key, insert))
     }
 
     /// Pauses this entity for `duration` on the clock of its timers.
@@ -268,7 +267,8 @@ pub trait DueEntityCommandsExt {
 impl DueEntityCommandsExt for EntityCommands<'_> {
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
         let owner = self.id();
-        self.commands().spawn(keyed(owner, key, timer));
+        let (_, timer) = keyed(owner, key, timer);
+        self.commands().spawn(timer);
         self
     }
 

@@ -38,21 +38,27 @@ impl_timer_bundle!(A B C D);
 impl_timer_bundle!(A B C D E);
 impl_timer_bundle!(A B C D E F);
 
-/// Returns the components of a timer that belongs to `owner`, under a key.
-pub(crate) fn keyed(owner: Entity, key: impl IntoKey, timer: impl TimerBundle) -> impl Bundle {
+/// Returns the id of a key, and the components of a timer that belongs to `owner` under this key.
+pub(crate) fn keyed(
+    owner: Entity,
+    key: impl IntoKey,
+    timer: impl TimerBundle,
+) -> (KeyId, impl Bundle) {
     let keyed = Keyed::new(key.name());
-    (key.into_component(), OwnedBy(owner), keyed, timer)
+    let id = keyed.id();
+    (id, (key.into_component(), OwnedBy(owner), keyed, timer))
 }
 
-/// Returns the command that makes an entity a timer of `owner` under a key. Bevy notes the caller as
-/// the place that inserts the timer.
+/// Returns the id of a key, and the command that makes an entity a timer of `owner` under this key. Bevy notes the
+/// caller as the place that inserts the timer.
 #[track_caller]
 pub(crate) fn insert_keyed(
     owner: Entity,
     key: impl IntoKey,
     timer: impl TimerBundle,
-) -> impl EntityCommand {
-    entity_command::insert(keyed(owner, key, timer), InsertMode::Replace)
+) -> (KeyId, impl EntityCommand) {
+    let (key, timer) = keyed(owner, key, timer);
+    (key, entity_command::insert(timer, InsertMode::Replace))
 }
 
 /// Spawns a timer that belongs to an entity, under a key. The earlier timer with this key, if any, is
@@ -61,10 +67,10 @@ pub(crate) fn insert_keyed(
 pub(crate) fn set_keyed(owner: &mut EntityWorldMut, key: impl IntoKey, timer: impl TimerBundle) {
     if size_of::<MaybeLocation>() > 0 {
         // The closure would hide the caller.
-        let insert = insert_keyed(owner.id(), key, timer);
+        let (_, insert) = insert_keyed(owner.id(), key, timer);
         return owner.world_scope(|world| spawn(world, insert));
     }
-    let timer = keyed(owner.id(), key, timer);
+    let (_, timer) = keyed(owner.id(), key, timer);
     owner.world_scope(|world| {
         world.spawn(timer);
         world.flush();
@@ -80,10 +86,10 @@ fn spawn(world: &mut World, insert: impl EntityCommand) {
 pub(crate) fn refresh_keyed(
     world: &mut World,
     owner: Entity,
-    key: &str,
+    key: KeyId,
     insert: impl EntityCommand,
 ) {
-    let earlier = KeyId::find(key).and_then(|key| holder(world, owner, key));
+    let earlier = holder(world, owner, key);
     if !earlier.is_some_and(|earlier| refresh(world, earlier)) {
         spawn(world, insert);
     }

@@ -127,7 +127,10 @@ pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 }
 
 pub(super) fn on_insert_request(mut world: DeferredWorld, context: HookContext) {
-    add_timer(&mut world, context.entity, Kind::Request);
+    // A request has an owner, so it is never plain.
+    if add_owned(&mut world, context.entity, Kind::Request).is_none() {
+        add_any(&mut world, context.entity, Kind::Request);
+    }
 }
 
 pub(super) fn on_insert_lifetime(mut world: DeferredWorld, context: HookContext) {

@@ -72,11 +72,7 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 
 /// Cancels the timer of an entity that despawns, before `on_discard` does.
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(timer) = world.get::<Timer>(entity)
-        && timer.seat.place().is_some()
-    {
-        cancel(&mut world, entity, CancelReason::Despawned);
-    }
+    cancel(&mut world, entity, CancelReason::Despawned);
 }
 
 /// Takes the timer of `entity` out of its queue, but leaves its component in place. Returns the number

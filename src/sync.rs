@@ -21,17 +21,20 @@ mod of_worlds {
         thread,
     };
 
-    /// Waits until a condition holds or the limit passes, and keeps the thread awake. Returns `true` if the
-    /// condition holds.
-    pub(crate) fn spin_until(limit: Duration, holds: impl Fn() -> bool) -> bool {
-        let start = Instant::now();
-        while !holds() {
-            if start.elapsed() >= limit {
-                return false;
+    /// Waits until a condition holds or the time ends, and keeps the thread awake. Yields once first. Returns `true` if
+    /// the condition holds before the end.
+    pub(crate) fn spin_until(end: Instant, holds: impl Fn() -> bool) -> bool {
+        // Whoever makes it hold may be waiting for this processor.
+        if !holds() {
+            thread::yield_now();
+        }
+        while Instant::now() < end {
+            if holds() {
+                return true;
             }
             spin_loop();
         }
-        true
+        false
     }
 
     /// Waits until a channel is disconnected. Returns `false` if the limit passes first.
@@ -43,6 +46,8 @@ mod of_worlds {
 #[cfg(all(feature = "worlds", shuttle))]
 mod of_worlds {
     use core::time::Duration;
+    use std::time::Instant;
+
     use shuttle::rand::{Rng, thread_rng};
     pub(crate) use shuttle::{
         sync::{
@@ -55,7 +60,7 @@ mod of_worlds {
 
     /// Waits briefly until a condition holds. The checker has no clock, and it can hold up a thread
     /// before any step, so this need not wait.
-    pub(crate) fn spin_until(_limit: Duration, holds: impl Fn() -> bool) -> bool {
+    pub(crate) fn spin_until(_end: Instant, holds: impl Fn() -> bool) -> bool {
         holds()
     }
 

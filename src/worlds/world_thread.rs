@@ -346,8 +346,8 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
         let asleep = Instant::now();
         let end = start + TALK_TIME;
         let end = next.map_or(end, |next| next.min(end));
-        // A frame that is due so soon is not kept waiting.
-        let can_wait = next.is_none_or(|next| next > asleep + ANSWER_TIME);
+        // A frame that is due so soon is not kept waiting. The thread may yield before it looks.
+        let can_wait = next.is_none_or(|next| next > asleep + TALK_TIME);
         let state = (&mut waiting, &mut delivery);
         has_talked = was_called && can_wait && talk(app.world_mut(), state, end);
         if !has_talked {
@@ -379,10 +379,8 @@ fn talk(
     end: Instant,
 ) -> bool {
     let mut has_delivered = false;
-    while Instant::now() < end
-        && spin_until(ANSWER_TIME, || Inbox::arrivals(world) > 0)
-        && Inbox::arrivals(world) == 1
-    {
+    let limit = || end.min(Instant::now() + ANSWER_TIME);
+    while spin_until(limit(), || Inbox::arrivals(world) > 0) && Inbox::arrivals(world) == 1 {
         deliver_arrivals(world, waiting, delivery);
         has_delivered = true;
     }

@@ -188,8 +188,8 @@ impl fmt::Debug for MessageSender {
 #[derive(Resource, Default)]
 pub(crate) struct Inbox {
     shared: Arc<Shared>,
-    /// An empty queue, with the memory for the next frame.
-    spare: Queue,
+    /// The items on their way to the mailbag. Otherwise, an empty queue with the memory for the next frame.
+    taken: Queue,
     /// Whether there is no memory to trim either, unless something has arrived since.
     is_idle: bool,
 }
@@ -217,11 +217,14 @@ struct Open {
     /// The bounds of both.
     capacity: (usize, usize),
     is_closed: bool,
-    /// Called when the inbox is empty again, by the process and the world whose parcel found no room.
-    when_room: HashMap<(u64, u64), Box<dyn FnOnce() + Send>>,
+    /// Called when the inbox is empty again.
+    when_room: WhenRoom,
     /// Called when an item arrives in the empty inbox.
     wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
+
+/// What to call when an inbox has room again, by the process and the world whose parcel found none.
+type WhenRoom = HashMap<(u64, u64), Box<dyn FnOnce() + Send>>;
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -288,9 +291,9 @@ impl Inbox {
         self.shared.lock().wake = Some(Arc::new(wake));
     }
 
-    /// Takes the items that have arrived, with `is_closed` for the last time. Returns `None` if none has
-    /// arrived for a while.
-    fn take(&mut self, is_closed: bool) -> Option<Queue> {
+    /// Takes the items that have arrived, with `is_closed` for the last time, and what to call afterwards. Returns
+    /// `None` if no item has arrived for a while.
+    fn take(&mut self, is_closed: bool) -> Option<WhenRoom> {
         // This look takes no lock.
         if self.is_idle && !is_closed && self.shared.arrivals.0.load(Ordering::Acquire) == 0 {
             return None;
@@ -298,20 +301,14 @@ impl Inbox {
         let mut open = self.shared.lock();
         open.is_closed |= is_closed;
         let is_awaited = !open.when_room.is_empty();
-        self.is_idle = open.queue.is_idle() && self.spare.is_idle() && !is_awaited;
+        self.is_idle = open.queue.is_idle() && self.taken.is_idle() && !is_awaited;
         if self.is_idle {
             return None;
         }
-        let mut queue = mem::take(&mut self.spare);
-        mem::swap(&mut open.queue, &mut queue);
+        mem::swap(&mut open.queue, &mut self.taken);
         self.shared.arrivals.0.store(0, Ordering::Relaxed);
         open.bytes = 0;
-        let when_room = mem::take(&mut open.when_room);
-        drop(open);
-        for has_room in when_room.into_values() {
-            has_room();
-        }
-        Some(queue)
+        Some(mem::take(&mut open.when_room))
     }
 
     /// Moves all items that have arrived in a world into its mailbag, if it has one.
@@ -324,12 +321,12 @@ impl Inbox {
 
     /// Moves all items that have arrived into a mailbag.
     pub(super) fn move_to(&mut self, mailbag: &mut Mailbag) {
-        if let Some(mut queue) = self.take(false) {
-            mailbag.queue.append(&mut queue);
+        if let Some(when_room) = self.take(false) {
+            // The next frame reuses the memory.
+            mailbag.queue.append(&mut self.taken);
             // A world that sleeps looks at its inbox alone.
             mailbag.is_urgent = true;
-            // The next frame reuses the memory.
-            self.spare = queue;
+            when_room.into_values().for_each(|has_room| has_room());
         }
     }
 }
@@ -338,6 +335,7 @@ impl Inbox {
 /// of the group may have room.
 impl Drop for Inbox {
     fn drop(&mut self) {
-        self.take(true);
+        let when_room = self.take(true).into_iter().flatten();
+        when_room.for_each(|(_, has_room)| has_room());
     }
 }

@@ -98,18 +98,31 @@ pub(crate) fn pump<P: SystemParam + 'static>(
     state: &mut PumpState<P>,
     mut call: impl FnMut(&mut EntityCaller, SystemParamItem<P>),
 ) -> Result {
-    let state = state.get_or_insert_with(|| SystemState::new(world));
     // Applies any commands that a caught panic has left behind.
-    state.apply(world);
-    loop {
-        let (mut caller, params) = state.get_mut(world)?;
-        call(&mut caller, params);
-        let is_done = !caller.has_commands();
+    if let Some(state) = state {
         state.apply(world);
-        if is_done {
-            return Ok(());
-        }
     }
+    while pump_once(world, state, &mut call)? {}
+    Ok(())
+}
+
+/// Calls callbacks until one issues commands or none is left, and applies the commands. Returns `true` if there were
+/// any.
+///
+/// # Errors
+///
+/// Returns an error if the world does not have the parameters `P`.
+pub(crate) fn pump_once<P: SystemParam + 'static>(
+    world: &mut World,
+    state: &mut PumpState<P>,
+    call: impl FnOnce(&mut EntityCaller, SystemParamItem<P>),
+) -> Result<bool> {
+    let state = state.get_or_insert_with(|| SystemState::new(world));
+    let (mut caller, params) = state.get_mut(world)?;
+    call(&mut caller, params);
+    let has_commands = caller.has_commands();
+    state.apply(world);
+    Ok(has_commands)
 }
 
 /// Calls a callback with the whole world, and reports its error with its place in the code.

@@ -19,7 +19,7 @@ use super::{
     written,
 };
 use crate::{
-    call::{EntityCaller, PumpState, pump},
+    call::{EntityCaller, PumpState, pump, pump_once},
     clock::ClockTable,
     owner::OwnedBy,
     report::report,
@@ -57,17 +57,15 @@ fn deliver_waiting(
     if mailbag.is_idle() && !(is_any_written && written::is_waiting(world)) {
         return Ok(());
     }
-    // Components of a game may also disable entities, unnoticed.
-    world.resource_mut::<Mailbag>().followers.retry_disabled();
     release_lost(world);
     let mut mailbag = world.resource_mut::<Mailbag>();
+    // Components of a game may also disable entities, unnoticed.
+    mailbag.followers.retry_disabled();
     mailbag.release();
     let has_mail = mailbag.queue.len() > 0;
-    // A panic leaves the end of a run.
-    let has_released = mailbag.queue.has_released();
-    let has_written = written::release(world);
-    if has_released {
-        pump(world, state, |caller, (mut mailbag, clocks, ())| {
+    let has_written = is_any_written && written::release(world);
+    while has_released(world) {
+        pump_once(world, state, |caller, (mut mailbag, clocks, ())| {
             let (queue, followers, mut courier) = Courier::new(caller, &mut mailbag, &clocks);
             queue.deliver(followers, &mut courier);
         })?;
@@ -82,6 +80,11 @@ fn deliver_waiting(
         }
     }
     Ok(())
+}
+
+fn has_released(world: &World) -> bool {
+    let mailbag = world.get_resource::<Mailbag>();
+    mailbag.is_some_and(|mailbag| mailbag.queue.has_released())
 }
 
 /// Delivers messages, and keeps those that have to wait.

@@ -103,7 +103,9 @@ impl Mailbag {
     /// Releases all items for delivery. The held ones come first.
     pub(super) fn release(&mut self) {
         self.is_urgent = false;
-        self.queue.put_first(mem::take(&mut self.kept.replies));
+        if self.kept.replies.len() > 0 {
+            self.queue.put_first(mem::take(&mut self.kept.replies));
+        }
         self.queue.release();
     }
 

@@ -379,7 +379,9 @@ impl Queue {
 
     /// Lets the next message begin a batch.
     fn close_batch(&mut self) {
-        self.items.extend(self.open.take().map(Item::Messages));
+        if let Some(batch) = self.open.take() {
+            self.items.push_back(Item::Messages(batch));
+        }
     }
 
     /// Returns the place of the lane for messages of the same type.
@@ -417,7 +419,9 @@ impl Queue {
                 && batch.len > 0
             {
                 self.lanes[batch.lane].deliver(batch, &mut self.len, followers, courier);
-                continue;
+                if batch.len > 0 {
+                    continue;
+                }
             }
             let item = self.items.pop_front();
             self.released -= 1;

@@ -206,7 +206,8 @@ impl Members {
     /// Returns a parcel as other processes get it. If they do not know the key of an asking entity here, the
     /// reply goes to the key that its world announces.
     fn for_others<'a>(&self, parcel: &'a Parcel) -> Cow<'a, Parcel> {
-        let announced = parcel.asker().and_then(|(group, key)| {
+        let asker = parcel.asker().filter(|_| !self.only_key.is_empty());
+        let announced = asker.and_then(|(group, key)| {
             let world = self.groups.get(group)?.with_key(key)?;
             self.only_key.get(&world)
         });

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     call::{EntityCaller, PumpState, pump, pump_once},
     clock::ClockTable,
-    owner::OwnedBy,
+    owner::{OwnedBy, despawn_owned, end_kept_list},
     report::report,
     timer::OpenRequest,
 };
@@ -50,6 +50,7 @@ fn deliver_waiting(
     // Commands left behind by a caught panic may send messages.
     if let Some(state) = state {
         state.apply(world);
+        end_kept_list(world);
     }
     let (mut inbox, mut mailbag) = waiting.get_mut(world)?;
     inbox.move_to(&mut mailbag);
@@ -69,6 +70,8 @@ fn deliver_waiting(
             let (queue, followers, mut courier) = Courier::new(caller, &mut mailbag, &clocks);
             queue.deliver(followers, &mut courier);
         })?;
+        // An asker whose callback has made the next request keeps its list.
+        end_kept_list(world);
     }
     if has_written {
         written::deliver_all(world)?;
@@ -228,7 +231,8 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
             return Err(None);
         }
         // Other replies are late from now on, even if the entity does not follow this one.
-        caller.commands().entity(request).despawn();
+        let despawn = move |world: &mut World| despawn_owned(world, request);
+        caller.commands().queue(despawn);
         Ok(asker)
     }
 

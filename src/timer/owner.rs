@@ -162,7 +162,9 @@ impl Relationship for OwnedBy {
 ///
 /// This is the other side of [`OwnedBy`]. `iter` and `len` are methods of [`RelationshipTarget`].
 /// Bevy adds `Owned` through a command, so an observer of the first `Insert<OwnedBy>` may run before it
-/// exists. Bevy does not know the relationship at run time (`ComponentInfo::relationship_accessor`).
+/// exists. The last entity takes it along. After a reply, an empty `Owned` stays until the commands of the callback
+/// are applied, so an asker that makes its next request there keeps it. Bevy does not know the relationship at run
+/// time (`ComponentInfo::relationship_accessor`).
 ///
 /// # Time complexity
 ///
@@ -209,9 +211,53 @@ fn on_insert(mut world: DeferredWorld, context: HookContext) {
 }
 
 fn on_discard(mut world: DeferredWorld, context: HookContext) {
-    free_key(&mut world, context.entity);
-    follow_owner(&mut world, context.entity, false);
-    <OwnedBy as Relationship>::on_discard(world, context);
+    let entity = context.entity;
+    free_key(&mut world, entity);
+    follow_owner(&mut world, entity, false);
+    if let RelationshipHookMode::Run = context.relationship_hook_mode
+        && let Some(owner) = leave_list(&mut world, entity)
+    {
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| remove_empty_list(world, owner));
+    }
+}
+
+/// Takes an entity off the list of its owner. Returns the owner if the list is empty now and must go.
+fn leave_list(world: &mut DeferredWorld, entity: Entity) -> Option<Entity> {
+    let &OwnedBy(owner) = world.get(entity)?;
+    let mut list = world.get_mut::<Owned>(owner)?;
+    list.0.remove(entity);
+    let must_go = list.is_empty() && {
+        let queues = world.get_resource::<TimerQueues>();
+        queues.is_none_or(|queues| queues.keeps_list != Some(owner))
+    };
+    must_go.then_some(owner)
+}
+
+/// Removes the list of an owner if it is empty.
+fn remove_empty_list(world: &mut World, owner: Entity) {
+    if world.get::<Owned>(owner).is_some_and(Owned::is_empty) {
+        world.entity_mut(owner).remove::<Owned>();
+    }
+}
+
+/// Despawns an entity. Its owner keeps an empty list until [`end_kept_list`], because it may soon own another entity.
+pub(crate) fn despawn_owned(world: &mut World, entity: Entity) {
+    end_kept_list(world);
+    if let Some(&OwnedBy(owner)) = world.get(entity)
+        && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
+    {
+        queues.keeps_list = Some(owner);
+    }
+    world.try_despawn(entity).ok();
+}
+
+/// Removes the list that an owner has kept, if it is still empty.
+pub(crate) fn end_kept_list(world: &mut World) {
+    let queues = world.get_resource_mut::<TimerQueues>();
+    if let Some(owner) = queues.and_then(|mut queues| queues.keeps_list.take()) {
+        remove_empty_list(world, owner);
+    }
 }
 
 /// Cancels the timer of an entity whose owner does not exist, and despawns the entity. In a world without

@@ -41,6 +41,8 @@ pub(crate) struct TimerQueues {
     pub(crate) journal: Option<TimerJournal>,
     /// The entities that have keys.
     pub(crate) keys: KeyTable,
+    /// The owner whose list stays for now, even if it is empty.
+    pub(super) keeps_list: Option<Entity>,
     pub(super) arming: Arming,
     /// The timers that are due and wait for the budget.
     pub(super) deferred: Deferred,
@@ -118,6 +120,7 @@ impl TimerQueues {
             queues: Vec::new(),
             journal: None,
             keys: KeyTable::default(),
+            keeps_list: None,
             arming: Arming::new(Modifiers::new(world), seed),
             deferred: Deferred::default(),
             reports: Reports::default(),

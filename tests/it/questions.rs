@@ -1,6 +1,9 @@
 //! Requests with a time-out: a reply or `NoAnswer`, and never both.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    panic::resume_unwind,
+};
 
 use crate::support::*;
 use bevy_app::{App, PreUpdate};
@@ -753,4 +756,144 @@ proptest! {
         }
         prop_assert_eq!(all_told.len(), asked.len());
     }
+}
+
+/// The entities that got a list of what belongs to them, or lost it.
+#[derive(Resource, Default)]
+struct Lists {
+    added: Vec<Entity>,
+    removed: Vec<Entity>,
+}
+
+fn note_lists(app: &mut App) {
+    app.init_resource::<Lists>()
+        .add_observer(|added: On<Add<Owned>>, mut lists: ResMut<Lists>| {
+            lists.added.push(added.entity);
+        })
+        .add_observer(|removed: On<Remove<Owned>>, mut lists: ResMut<Lists>| {
+            lists.removed.push(removed.entity);
+        });
+}
+
+#[test]
+fn an_asker_that_asks_again_when_it_gets_the_reply_keeps_its_list() {
+    #[derive(Component)]
+    struct Rounds(u32);
+
+    let mut app = app();
+    note_lists(&mut app);
+    let asked = app.world_mut().spawn(doubling()).id();
+    let again = MessageComponent::new().on(move |mut me: MessageContext, _: &Answer| {
+        let mut rounds = me.entity.get_mut::<Rounds>().expect("it has rounds");
+        rounds.0 -= 1;
+        if rounds.0 > 0 {
+            let id = me.entity.id();
+            let mut asker = me.commands.entity(id);
+            asker.ask(asked, Question(1), Timer::after(1.0));
+        }
+    });
+    let asker = app.world_mut().spawn((Rounds(3), again)).id();
+    ask(&mut app, asker, asked, 1, 1000);
+    for left in [2, 1, 0] {
+        advance_ms(&mut app, 10);
+        advance_ms(&mut app, 10);
+        let asker = app.world().entity(asker);
+        assert_eq!(asker.get::<Rounds>().map(|rounds| rounds.0), Some(left));
+        let open = asker.get::<Owned>().map(Owned::len);
+        assert_eq!(open, (left > 0).then_some(1), "an empty list is removed");
+    }
+    let lists = app.world().resource::<Lists>();
+    assert_eq!(
+        (&lists.added[..], &lists.removed[..]),
+        (&[asker][..], &[asker][..])
+    );
+}
+
+#[test]
+fn an_asker_loses_its_empty_list_whatever_its_callback_does() {
+    fn panics(_: &mut World) {
+        resume_unwind(Box::new("a callback panics"));
+    }
+
+    let callbacks: [(&str, fn(MessageContext)); 4] = [
+        ("returns", |_| ()),
+        ("disables the asker", |mut me| {
+            me.commands.entity(me.entity.id()).insert(Disabled);
+        }),
+        ("queues a command that panics", |mut me| {
+            me.commands.queue(panics);
+        }),
+        ("panics", |_| panics(&mut World::new())),
+    ];
+    for (what, callback) in callbacks {
+        for is_closed in [false, true] {
+            let mut app = app();
+            app.insert_resource(FallbackErrorHandler(ignore));
+            let asked = app.world_mut().spawn(doubling()).id();
+            let follows =
+                MessageComponent::new().on(move |me: MessageContext, _: &Answer| callback(me));
+            let asker = app.world_mut().spawn(follows).id();
+            ask(&mut app, asker, asked, 1, 1000);
+            assert!(app.world().entity(asker).contains::<Owned>());
+            advance_ms(&mut app, 10);
+            advance_ms(&mut app, 10);
+            if is_closed {
+                // Another delivery, which does not know the commands that a panic has left behind.
+                app.world_mut().close_inbox();
+            }
+            advance_ms(&mut app, 10);
+            let is_left = app.world().entity(asker).contains::<Owned>();
+            assert!(!is_left, "a callback {what}");
+        }
+    }
+}
+
+#[test]
+fn an_asker_loses_its_list_if_its_request_survives_the_reply() {
+    #[derive(Resource, Default)]
+    struct HasPanicked(bool);
+
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(ignore))
+        .init_resource::<HasPanicked>()
+        .add_observer(
+            |_: On<Despawn<OwnedBy>>, mut has_panicked: ResMut<HasPanicked>| {
+                if !core::mem::replace(&mut has_panicked.0, true) {
+                    resume_unwind(Box::new("an observer panics"));
+                }
+            },
+        );
+    let asked = app.world_mut().spawn(doubling()).id();
+    let follows = MessageComponent::new().on(|_: MessageContext, _: &Answer| ());
+    let asker = app.world_mut().spawn(follows).id();
+    ask(&mut app, asker, asked, 1, 1000);
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert!(app.world().resource::<HasPanicked>().0);
+    let left = owned(app.world(), asker);
+    assert_eq!(left.len(), 1, "the request should still be there");
+    app.world_mut().despawn(left[0]);
+    assert!(!app.world().entity(asker).contains::<Owned>());
+}
+
+#[test]
+fn each_of_two_askers_loses_its_empty_list() {
+    let mut app = app();
+    note_lists(&mut app);
+    let asked = app.world_mut().spawn(doubling()).id();
+    let askers = [(); 2].map(|()| {
+        let follows = MessageComponent::new().on(|_: MessageContext, _: &Answer| ());
+        app.world_mut().spawn(follows).id()
+    });
+    for asker in askers {
+        ask(&mut app, asker, asked, 1, 1000);
+        ask(&mut app, asker, asked, 2, 1000);
+    }
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    let lists = app.world().resource::<Lists>();
+    assert_eq!(
+        (&lists.added[..], &lists.removed[..]),
+        (&askers[..], &askers[..])
+    );
 }

@@ -1,10 +1,13 @@
 //! Workloads that take a snapshot of all timers, and go back to it. The peer clones the components of
-//! Bevy's timers.
+//! Bevy's timers. After many timers are gone, the peer is an app that never had them.
 
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::rollback::{RollbackWorldExt, TimerSnapshot};
+use bevy_due::{
+    Timer,
+    rollback::{RollbackWorldExt, TimerSnapshot},
+};
 use bevy_ecs::entity::EntityHashMap;
 use bevy_time::{Fixed, Real, Time, Virtual};
 
@@ -17,6 +20,12 @@ use crate::{
 const SIZES: [usize; 2] = [1_000, 100_000];
 /// So that 1 % of the timers fire in a frame.
 const PERIOD: u64 = 100 * FRAME;
+
+/// The timers that were despawned before the snapshots.
+const GONE: [usize; 2] = [10_000, 500_000];
+const REMAINING: usize = 1_000;
+/// The frames between their end and the first snapshot.
+const FRAMES_SINCE: usize = 200;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Workload {
@@ -49,6 +58,30 @@ pub fn compare(table: &mut Table) {
             );
         }
     }
+    for n in GONE {
+        let rounds = |units: usize| units / 2000 + 1;
+        table.line(
+            ("snapshot_gone_timers", n, "never_there"),
+            None,
+            |units| side::<Due>(Workload::Snapshot, gone_timers(n), rounds(units)),
+            |units| side::<Due>(Workload::Snapshot, gone_timers(0), rounds(units)),
+        );
+    }
+}
+
+/// Returns an app with a few timers, in which so many others were despawned a while ago.
+fn gone_timers(gone: usize) -> App {
+    let mut app = due_messages(&specs(REMAINING));
+    let timers = (0..gone).map(|_| Timer::after(Duration::from_secs(3600)));
+    let timers: Vec<_> = app.world_mut().spawn_batch(timers).collect();
+    app.update();
+    for timer in timers {
+        app.world_mut().despawn(timer);
+    }
+    for _ in 0..FRAMES_SINCE {
+        app.update();
+    }
+    app
 }
 
 fn specs(n: usize) -> Vec<TimerSpec> {

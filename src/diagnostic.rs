@@ -57,8 +57,6 @@ impl DueDiagnosticsPlugin {
     pub const DUE: DiagnosticPath = DiagnosticPath::const_new("due/due");
     /// The number of firings, of lifetimes that ended, and of requests that timed out.
     pub const FIRED: DiagnosticPath = DiagnosticPath::const_new("due/fired");
-    /// The number of due timers that wait for the [`TimerBudget`](crate::timer::TimerBudget).
-    pub const DEFERRED: DiagnosticPath = DiagnosticPath::const_new("due/deferred");
     /// The number of timers cancelled.
     pub const CANCELLED: DiagnosticPath = DiagnosticPath::const_new("due/cancelled");
     /// The longest [lateness](TimerFired::lateness) of a firing, in milliseconds.
@@ -81,7 +79,6 @@ impl Plugin for DueDiagnosticsPlugin {
             (Self::ARMED, ""),
             (Self::DUE, ""),
             (Self::FIRED, ""),
-            (Self::DEFERRED, ""),
             (Self::CANCELLED, ""),
             (Self::LATENESS, "ms"),
             (Self::TIME, "ms"),
@@ -153,7 +150,6 @@ fn measure(
         (stats.fired + stats.missed) as f64,
     );
     add(DueDiagnosticsPlugin::FIRED, stats.fired as f64);
-    add(DueDiagnosticsPlugin::DEFERRED, timers.deferred() as f64);
     add(DueDiagnosticsPlugin::CANCELLED, stats.cancelled as f64);
     add(
         DueDiagnosticsPlugin::LATENESS,

@@ -77,7 +77,7 @@
 //! the first delay separately from the interval, [`immediately`] makes that delay zero, and
 //! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
 //! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline.
-//! [`slack`] spreads timers over frames, and a [`TimerBudget`](timer::TimerBudget) limits the [`deferrable`] ones.
+//! [`slack`] spreads timers over frames.
 //! A span of time of a timer is a `Duration`, or a [number of seconds](timer::IntoDuration). The `try_`
 //! methods return an error for invalid numbers instead of panicking.
 //!
@@ -301,7 +301,6 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //!
 //! [`at`]: Timer::at
 //! [`change_timer`]: DueEntityCommandsExt::change_timer
-//! [`deferrable`]: Timer::deferrable
 //! [`every_between`]: Timer::every_between
 //! [`first_after`]: Timer::first_after
 //! [`immediately`]: Timer::immediately

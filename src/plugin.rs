@@ -24,10 +24,10 @@ use crate::{
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     rollback::forget_dropped_snapshots,
     timer::{
-        FireParams, Kind, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown, TimerBudget,
-        TimerCancelled, TimerFired, TimerQueues, add_modified_clocks, add_timer,
-        cancel_timers_of_clock, check_component, check_handler, halt_or_resume,
-        move_timers_to_clock, run_timers, show_statuses, start_on_clock, take_key,
+        FireParams, Kind, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown, TimerCancelled,
+        TimerFired, TimerQueues, add_modified_clocks, add_timer, cancel_timers_of_clock,
+        check_component, check_handler, halt_or_resume, move_timers_to_clock, run_timers,
+        show_statuses, start_on_clock, take_key,
     },
     transit::InTransit,
     update::{
@@ -85,9 +85,6 @@ use crate::{
 ///    thousand years cause no panic, no overflow and no wrong order. Deadlines saturate.
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::timer::InvalidTimer),
 ///     [`ClockError`](crate::clock::ClockError).
-///
-/// With a [`TimerBudget`](crate::timer::TimerBudget), the order does not hold between deferrable timers and
-/// others, and a budget in time is not deterministic.
 ///
 /// `docs/proofs.md` in the repository says how each promise is tested.
 ///
@@ -304,7 +301,6 @@ impl DuePlugin {
         let mailbag = Mailbag::new(self.mailbox_capacity);
         world.spawn((mailbag, on_modify_speed.into_observer()));
         register_events(world);
-        world.init_resource::<TimerBudget>();
         world.init_resource::<MessageStats>();
         // A sender may have created the inbox already.
         let inbox = world.get_resource_or_init::<Inbox>();
@@ -404,7 +400,6 @@ fn register_types(app: &mut App) {
         .register_type::<crate::clock::SpeedModifiers>()
         .register_type::<crate::ClockId>()
         .register_type::<crate::MissedTicks>()
-        .register_type::<crate::timer::TimerBudget>()
         .register_type::<crate::timer::TimerStatus>()
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()

@@ -26,6 +26,8 @@
 //! ```
 
 mod bucket;
+#[cfg(test)]
+mod cost;
 mod due;
 mod heap;
 mod near;
@@ -34,6 +36,7 @@ mod oracle;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod touched;
 mod wheel;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -46,6 +49,7 @@ use near::Near;
 pub use slots::Key;
 pub(crate) use slots::prefetch;
 use slots::{Place, Slot, Slots};
+use touched::Touched;
 use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.
@@ -102,7 +106,7 @@ pub struct TimerQueue<T> {
     /// The latest `now`.
     now: u64,
     /// The number of entries put on the heap.
-    touched: u64,
+    touched: Touched,
 }
 
 impl<T> TimerQueue<T> {
@@ -123,7 +127,7 @@ impl<T> TimerQueue<T> {
             shape,
             next_sequence: 0,
             now: 0,
-            touched: 0,
+            touched: Touched::default(),
         }
     }
 
@@ -400,11 +404,7 @@ impl<T> TimerQueue<T> {
     /// Prefetches where the heap and the timers start. Then the cache misses of several queues overlap.
     #[inline]
     pub(crate) fn prefetch_start(&self) {
-        prefetch((
-            self.wheel_start,
-            self.touched,
-            self.near.is_list_exhausted(),
-        ));
+        prefetch((self.wheel_start, self.now, self.near.is_list_exhausted()));
         prefetch(self.near.heap.first().map(|first| first.deadline));
         self.slots.prefetch_start();
     }
@@ -551,14 +551,14 @@ impl<T> TimerQueue<T> {
         self.slots.get(key).map(|slot| slot.sequence)
     }
 
-    /// Returns how many entries the queue has inserted and moved. This is a probe for
-    /// benches and tests.
+    /// Returns how many entries the queue has inserted and moved.
     ///
     /// This measures the work of a queue in a number that is the same on every machine. Each entry
     /// leaves once, so removals do not count.
-    #[must_use]
-    pub fn touched(&self) -> u64 {
-        self.touched + self.wheel.as_ref().map_or(0, |wheel| wheel.touched())
+    #[cfg(test)]
+    fn touched(&self) -> u64 {
+        let in_wheel = self.wheel.as_ref().map_or(0, |wheel| wheel.touched.count());
+        self.touched.count() + in_wheel
     }
 
     fn take_sequence(&mut self) -> u64 {
@@ -599,7 +599,7 @@ impl<T> TimerQueue<T> {
         }
         let entry = Entry { deadline, index };
         self.near.heap.push(&mut self.slots, entry);
-        self.touched += 1;
+        self.touched.add(1);
         if self.wheel.is_none() && self.near.heap.len() >= self.shape.wheel_threshold {
             let wheel = Wheel::new(self.shape, self.now);
             self.wheel_start = wheel.start();
@@ -630,7 +630,7 @@ impl<T> TimerQueue<T> {
     fn rearm_first(&mut self, first: First, deadline: u64) {
         let First { index, in_heap, .. } = first;
         if in_heap && deadline < self.wheel_start {
-            self.touched += 1;
+            self.touched.add(1);
             self.slots.at_mut(index).deadline = deadline;
             let entry = Entry { deadline, index };
             return self.near.heap.replace_first(&mut self.slots, entry);

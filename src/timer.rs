@@ -4,7 +4,6 @@
 
 mod action;
 mod arm;
-mod budget;
 mod build;
 mod cancel;
 mod cancelled;
@@ -64,7 +63,6 @@ pub(crate) use action::{add_handler, check_handler};
 pub(crate) use arm::add_timer;
 #[cfg(feature = "serialize")]
 pub(crate) use arm::order_loaded;
-pub use budget::TimerBudget;
 pub use build::{InvalidTimer, MissedTicks};
 pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};
 pub use change::{NoSuchTimer, TimerMut};
@@ -232,8 +230,6 @@ struct Options {
     interval_span: u64,
     /// The maximum delay added to the first delay so that timers spread evenly.
     slack: u64,
-    /// The priority of a timer that may wait for the budget of a later frame.
-    priority: Option<i32>,
     when_done: WhenDone,
 }
 
@@ -244,7 +240,6 @@ static NO_OPTIONS: Options = Options {
     jitter: 0,
     interval_span: 0,
     slack: 0,
-    priority: None,
     when_done: WhenDone::DespawnIfOwned,
 };
 

@@ -326,25 +326,6 @@ impl ClockTable {
         })
     }
 
-    /// Returns `true` if the clock exists and is in a scope.
-    pub(crate) fn is_in(&self, key: ClockKey, scope: Scope) -> bool {
-        match scope {
-            Scope::Of(cadence) => {
-                let row = self.rows.get(key);
-                row.is_some_and(|row| row.cadence() == cadence)
-            }
-            Scope::Under(root) => {
-                self.rows.get(key).is_some() && self.rows.lineage(key).contains(&root)
-            }
-        }
-    }
-
-    /// Returns the age of a clock if it exists and is in a scope.
-    pub(crate) fn age_in(&self, key: ClockKey, scope: Scope) -> Option<Age> {
-        let age = self.rows.get(key)?.age;
-        self.is_in(key, scope).then_some(age)
-    }
-
     /// Returns the time on the clock of this key and age, or `None` if the clock is gone, if nothing drives
     /// it, or if something stops it or a clock above it. What stops the clocks above a clock that is
     /// fast-forwarded does not matter.

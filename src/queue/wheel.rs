@@ -20,6 +20,7 @@ use super::{
     bucket::{Buckets, Item},
     near::Near,
     slots::{Place, Slot, Slots},
+    touched::Touched,
 };
 
 /// The maximum number of timers removed from their buckets in one batch.
@@ -47,7 +48,8 @@ pub(super) struct Wheel {
     above_ring: usize,
     /// The slots of cancelled timers that are still in their buckets.
     pending_removals: Vec<u32>,
-    touched: u64,
+    /// The number of entries put into buckets and loaded.
+    pub(super) touched: Touched,
 }
 
 struct Level {
@@ -122,7 +124,7 @@ impl Wheel {
             len: 0,
             above_ring: 0,
             pending_removals: Vec::with_capacity(REMOVAL_BATCH),
-            touched: 0,
+            touched: Touched::default(),
         }
     }
 
@@ -136,11 +138,6 @@ impl Wheel {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
-    }
-
-    /// Returns the number of entries put into buckets and loaded.
-    pub(super) fn touched(&self) -> u64 {
-        self.touched
     }
 
     /// Returns `true` if the ring starts after the bucket that follows `now`. This happens only
@@ -201,7 +198,7 @@ impl Wheel {
     fn count_added<T>(&mut self, slot: &mut Slot<T>, address: u32) {
         slot.set_place(Place::Bucket(address));
         self.len += 1;
-        self.touched += 1;
+        self.touched.add(1);
     }
 
     /// Returns the level for a deadline beyond the ring.
@@ -438,6 +435,6 @@ impl Wheel {
             buckets.drain(bucket, list);
         });
         self.len -= len as usize;
-        self.touched += u64::from(len);
+        self.touched.add(u64::from(len));
     }
 }

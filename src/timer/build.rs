@@ -460,33 +460,6 @@ impl Timer {
         self
     }
 
-    /// Allows the timer to wait for a later frame if it is due and the
-    /// [`TimerBudget`](crate::timer::TimerBudget) is spent.
-    ///
-    /// Without a budget, this changes nothing. With one, deferrable timers fire after all others. Those
-    /// with smaller priority numbers fire first, on all clocks of the run, as with
-    /// [`UpdateComponent`](crate::UpdateComponent). For every 16 frames it waits, a timer moves up one
-    /// priority level, so none starves. Timers of equal priority fire in the order in which they became due.
-    ///
-    /// When the turn of a periodic timer comes, its [`MissedTicks`] decides as in a long frame. With
-    /// `Burst`, each missed deadline takes a firing of the budget, so a budget that is too small for
-    /// the work never catches up. Prefer [`MissedTicks::Skip`] for timers that may wait long.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use bevy_due::Timer;
-    /// let think_near = Timer::every(0.2).deferrable(0);
-    /// let think_far_away = Timer::every(0.2).deferrable(4);
-    /// # let _ = (think_near, think_far_away);
-    /// ```
-    #[doc(alias("low_priority", "optional"))]
-    #[must_use]
-    pub fn deferrable(mut self, priority: i32) -> Self {
-        self.options_mut().priority = Some(priority);
-        self
-    }
-
     /// Counts the first delay from `time` on the clock, instead of from arming.
     ///
     /// Use this for chains without drift. The next timer counts from the deadline that was just

@@ -249,13 +249,6 @@ impl ArmedTimers<'_, '_> {
         self.queues.iter().map(|(_, queue)| queue.count()).sum()
     }
 
-    /// Returns the number of deferrable timers that are due but had to wait in the last run, because the
-    /// [`TimerBudget`](crate::timer::TimerBudget) was spent. Paused timers are not included.
-    #[must_use]
-    pub fn deferred(&self) -> usize {
-        self.queues.deferred.iter().len()
-    }
-
     /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {

@@ -5,7 +5,7 @@ use core::num::NonZeroU64;
 
 use bevy_ecs::entity::Entity;
 
-use super::{Kind, MissedTicks, Timer, budget::Rank, random::RandomInterval, setting::Halt};
+use super::{Kind, MissedTicks, Timer, random::RandomInterval, setting::Halt};
 use crate::clock::shift;
 
 /// A timer in the queue. Together with the queue's own fields, it fills a cache line.
@@ -40,10 +40,6 @@ pub(super) struct Rare {
     pub(super) wait: Option<u64>,
     /// The intervals, if they are random.
     pub(super) random: Option<RandomInterval>,
-    /// The priority of a timer that may wait for the budget of a later frame.
-    pub(super) priority: Option<i32>,
-    /// The place among the timers that wait for the budget.
-    pub(super) rank: Option<Rank>,
 }
 
 /// The reaction to a firing, beside its observers and its message.
@@ -89,7 +85,7 @@ impl ArmedTimer {
     #[inline(always)]
     pub(super) fn new(entity: Entity, kind: Kind, timer: &Timer) -> Self {
         let options = timer.options();
-        let mut armed = Self {
+        Self {
             entity,
             interval: timer.interval.filter(|_| kind != Kind::Request),
             rare: None,
@@ -107,11 +103,7 @@ impl ArmedTimer {
                 Kind::Request => Reaction::TimeOut,
                 Kind::Lifetime => Reaction::EndLife,
             },
-        };
-        if options.priority.is_some() {
-            armed.change_rare(|rare| rare.priority = options.priority);
         }
-        armed
     }
 
     #[inline]
@@ -156,12 +148,6 @@ impl ArmedTimer {
         out
     }
 
-    /// Takes the timer off the list of those that wait for the budget.
-    pub(super) fn take_rank(&mut self) -> Option<Rank> {
-        self.rare()?.rank?;
-        self.change_rare(|rare| rare.rank.take())
-    }
-
     pub(super) fn paused_at(&self) -> Option<u64> {
         self.rare()?.paused_at
     }
@@ -187,10 +173,6 @@ impl ArmedTimer {
     /// Returns `true` if the timer is paused or in transit, so that it does not fire.
     pub(super) fn is_halted(&self) -> bool {
         self.halted() != Halt::default()
-    }
-
-    pub(super) fn priority(&self) -> Option<i32> {
-        self.rare()?.priority
     }
 
     pub(super) fn random(&self) -> Option<RandomInterval> {

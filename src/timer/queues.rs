@@ -12,7 +12,6 @@ use bevy_platform::sync::Arc;
 use super::{
     Kind, RunStats, Timer,
     arm::{Arming, LIFETIME},
-    budget::Deferred,
     cancelled::Cancellations,
     end::EndedTimers,
     keyed::KeyTable,
@@ -25,7 +24,7 @@ use super::{
     undo::{TimerJournal, note_new},
 };
 #[cfg(feature = "worlds")]
-use crate::clock::{is_changed, is_running};
+use crate::clock::is_changed;
 use crate::{
     clock::{Cadence, ChangedClocks, ClockId, ClockKey, ClockTable, Reading, Scope},
     queue::{Key, NEVER, TimerQueue},
@@ -44,8 +43,6 @@ pub(crate) struct TimerQueues {
     /// The owner whose list stays for now, even if it is empty.
     pub(super) keeps_list: Option<Entity>,
     pub(super) arming: Arming,
-    /// The timers that are due and wait for the budget.
-    pub(super) deferred: Deferred,
     pub(super) reports: Reports,
     /// The states that were written out for serialization, until the next run.
     pub(super) written: Option<Arc<Sheet>>,
@@ -122,7 +119,6 @@ impl TimerQueues {
             keys: KeyTable::default(),
             keeps_list: None,
             arming: Arming::new(Modifiers::new(world), seed),
-            deferred: Deferred::default(),
             reports: Reports::default(),
             written: None,
             burst_limit,
@@ -239,10 +235,9 @@ impl TimerQueues {
         self.note(place);
         let (clock, key) = place;
         let queue = self.queues.get_mut(index(clock))?;
-        let (silent, deferred) = (&mut queue.silent, &mut self.deferred);
+        let silent = &mut queue.silent;
         queue.timers.cancel_after(key, |deadline, timer| {
             *silent -= usize::from(timer.reaction.is_silent());
-            deferred.leave(timer);
             read(deadline, timer)
         })
     }
@@ -295,7 +290,6 @@ impl TimerQueues {
         let Some(timer) = queue.timers.get_mut(key) else {
             return;
         };
-        self.deferred.leave(timer);
         if !timer.is_halted() && !timer.is(Mark::Listed) {
             timer.set(Mark::Listed, true);
             self.list(place);
@@ -376,30 +370,11 @@ impl TimerQueues {
         }
     }
 
-    /// Lets all timers of a scope that wait for the budget be due like any other.
-    pub(super) fn end_all_deferrals(&mut self, table: &mut ClockTable, scope: Scope) {
-        let deferred: Vec<_> = self.deferred.iter().collect();
-        for place in deferred {
-            if !table.is_in(place.0, scope) {
-                continue;
-            }
-            self.note(place);
-            let (clock, key) = place;
-            let queue = self.queues.get_mut(index(clock));
-            if let Some(timer) = queue.and_then(|queue| queue.timers.get_mut(key)) {
-                self.deferred.leave(timer);
-                self.release(table, &[place]);
-            }
-        }
-    }
-
-    /// Returns the keys of the idle timers of a clock that count as waiting: the next swap arms them, or
-    /// they wait for the budget.
-    fn idle(&self, clock: ClockKey) -> impl Iterator<Item = Key> {
+    /// Returns the keys of the timers of a clock that the next swap arms.
+    fn listed(&self, clock: ClockKey) -> impl Iterator<Item = Key> {
         let halted = |place| self.timer(place).is_none_or(ArmedTimer::is_halted);
         let listed = self.arming.swap_list.iter().filter(move |&it| !halted(it));
-        let idle = listed.chain(self.deferred.iter());
-        idle.filter_map(move |(of, key)| (of == clock).then_some(key))
+        listed.filter_map(move |(of, key)| (of == clock).then_some(key))
     }
 
     /// Returns the earliest deadline on a clock, including those of the timers that are idle until the
@@ -410,26 +385,26 @@ impl TimerQueues {
 
     fn first(&self, clock: ClockKey, of_queue: FirstOf) -> Option<u64> {
         let queue = &self.get(clock)?.timers;
-        let idle = self.idle(clock).filter_map(|key| queue.deadline(key));
-        let idle = idle.filter(|&deadline| deadline != NEVER);
-        of_queue(queue).into_iter().chain(idle).min()
+        let listed = self.listed(clock).filter_map(|key| queue.deadline(key));
+        let listed = listed.filter(|&deadline| deadline != NEVER);
+        of_queue(queue).into_iter().chain(listed).min()
     }
 
     /// Returns the timers that are due on a clock at or before `until`, in order, including those that are
     /// idle until the next run.
     pub(super) fn due_until(&self, clock: ClockKey, until: u64) -> Vec<Key> {
-        let idle: BTreeSet<Key> = self.idle(clock).collect();
+        let listed: BTreeSet<Key> = self.listed(clock).collect();
         self.get(clock).map_or_else(Vec::new, |queue| {
             queue
                 .timers
-                .waiting_or_idle_until(until, |key| idle.contains(&key))
+                .waiting_or_idle_until(until, |key| listed.contains(&key))
         })
     }
 
     /// Tells the table when to look at the clocks with timers that are idle until the next run.
     fn plan_listed(&self, table: &mut ClockTable) {
         let mut deadlines = BTreeMap::new();
-        for (clock, key) in self.arming.swap_list.iter().chain(self.deferred.iter()) {
+        for (clock, key) in self.arming.swap_list.iter() {
             if let Some(queue) = self.get(clock)
                 && let Some(timer) = queue.timers.get(key)
                 && let Some(deadline) = queue.timers.deadline(key)
@@ -566,18 +541,12 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
         return false;
     };
     let table = world.get_resource::<ClockTable>();
-    let scope = Scope::Of(cadence);
-    let may_fire = |(clock, _)| {
-        let age = table.and_then(|table| table.age_in(clock, scope));
-        age.is_some_and(|age| is_running(world, (clock, age), scope))
-    };
     // The frame run does these for both cadences.
     let any_run = || {
         !queues.arming.swap_list.is_empty()
             || queues.reports.cancelled.len() > 0
             || table.is_some_and(ClockTable::is_loading)
             || is_changed(world)
-            || queues.deferred.iter().any(may_fire)
     };
     !queues.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
 }

@@ -3,11 +3,10 @@
 //! It is one loop: fire, announce, react, end. Between two firings, the queue is the single
 //! source of truth. A timer that a handler cancels is gone immediately.
 
-use alloc::collections::BTreeSet;
 use core::mem;
 
 use bevy_ecs::prelude::*;
-use bevy_platform::{sync::Arc, time::Instant};
+use bevy_platform::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{
@@ -15,7 +14,6 @@ use super::{
     WhenDone,
     action::report_unknown_handlers,
     arm::swap,
-    budget::TimerBudget,
     end::{Ended, end_finished, when_done},
     events::{is_observed_at_all, limit_backlog},
     fast_forward::fast_forward_asked,
@@ -28,7 +26,6 @@ use super::{
 use crate::{
     clock::{Cadence, Changes, ClockKey, ClockTable, DueClock, Scope, built_in_id, is_any_written},
     owner::OwnedBy,
-    queue::Key,
 };
 
 /// The number of clocks that share what they fetch of the world.
@@ -87,16 +84,11 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
     let mut queues = world.resource_mut::<TimerQueues>();
     queues.begin_run(scope);
     let burst_limit = queues.burst_limit.get();
-    let budget = match scope {
-        Scope::Of(_) => world.get_resource().copied().unwrap_or_default(),
-        Scope::Under(_) => TimerBudget::Unlimited,
-    };
     let run = Run {
         scope,
         cadence,
         changes,
         burst_limit,
-        budget,
     };
     run.execute(world, params)
 }
@@ -110,7 +102,6 @@ pub(super) struct Run {
     pub(super) changes: Changes,
     /// The number of firings of one timer from which on its deadlines are skipped.
     pub(super) burst_limit: u32,
-    pub(super) budget: TimerBudget,
 }
 
 impl Run {
@@ -123,19 +114,12 @@ impl Run {
         let reports = &queues.reports;
         let has_cancelled = reports.cancelled.len() > 0;
         let has_ended = !is_nested && reports.has_ended(self.scope);
-        let is_any_deferred = queues.deferred.iter().len() > 0;
         let mut due = mem::take(&mut queues.arming.due);
         if has_cancelled {
             write_cancelled(world);
         }
         if has_ended {
             end_finished(world, self.cadence);
-        }
-        if is_any_deferred && self.budget == TimerBudget::Unlimited {
-            world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
-                let mut table = world.resource_mut::<ClockTable>();
-                queues.end_all_deferrals(&mut table, self.scope);
-            });
         }
         world
             .resource_mut::<ClockTable>()
@@ -146,7 +130,6 @@ impl Run {
             queues.end_bursts(clock);
         }
         self.fire_clocks(world, params, &due)?;
-        self.spend_budget(world);
         let mut queues = world.resource_mut::<TimerQueues>();
         queues.arming.due = due;
         Ok(())
@@ -270,61 +253,6 @@ impl Run {
             }
         }
     }
-
-    /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
-    fn spend_budget(&self, world: &mut World) {
-        let mut last = None;
-        let mut clocks = BTreeSet::new();
-        loop {
-            let deferred = &world.resource::<TimerQueues>().deferred;
-            let Some((rank, (clock, key))) = deferred.after(last) else {
-                break;
-            };
-            let table = world.resource::<ClockTable>();
-            let age = table.age_in(clock, self.scope);
-            let turn = age.and_then(|age| Turn::read_one(world, &(0, age, clock), self.scope));
-            let Some(turn) = turn else {
-                last = Some(rank);
-                continue;
-            };
-            if !deferred.has_room(self.budget, self.cadence) {
-                break;
-            }
-            if clocks.insert(clock) {
-                // A panic may have kept the previous run from ending its bursts.
-                world.resource_mut::<TimerQueues>().end_bursts(clock);
-            }
-            self.spend_on(world, &turn, key);
-        }
-        let mut queues = world.resource_mut::<TimerQueues>();
-        for clock in clocks {
-            queues.end_bursts(clock);
-        }
-    }
-
-    /// Fires a timer that waits for the budget.
-    fn spend_on(&self, world: &mut World, turn: &Turn, key: Key) {
-        let is_observed = has_observers(world);
-        let is_measured = matches!(self.budget, TimerBudget::Time(_));
-        let start = is_measured.then(Instant::now);
-        let mut queues = world.resource_mut::<TimerQueues>();
-        queues.deferred.add_firing(self.cadence);
-        queues.note((turn.clock, key));
-        let firing = queues.firing(turn, self);
-        let fired = firing.and_then(|mut queue| queue.fire_deferred(key, turn, self));
-        // No other timer may be due on the clock, so nothing else tells the table.
-        let queue = queues.get(turn.clock);
-        let first_look = queue.and_then(|queue| queue.timers.first_look());
-        note_looks(world, &[(turn.clock, first_look)]);
-        if let Some(mut fired) = fired {
-            write(world, &mut fired);
-            handle(world, &mut fired, self.cadence, is_observed);
-        }
-        if let Some(start) = start {
-            let mut queues = world.resource_mut::<TimerQueues>();
-            queues.deferred.add_time(start.elapsed());
-        }
-    }
 }
 
 /// Tells the table when to look at clocks again.
@@ -441,7 +369,7 @@ fn is_still(world: &World, fired: &Fired) -> bool {
 }
 
 impl TimerQueues {
-    /// Starts the statistics and the budget of a run.
+    /// Starts the statistics of a run.
     fn begin_run(&mut self, scope: Scope) {
         let reports = &mut self.reports;
         reports.runs[Reports::index(scope)] = RunStats {
@@ -449,9 +377,6 @@ impl TimerQueues {
             cancelled: reports.cancelled.len(),
             ..RunStats::default()
         };
-        if scope == Scope::Of(Cadence::Frame) {
-            self.deferred.begin_frame();
-        }
     }
 
     /// Completes the end of a lifetime after its entity was despawned.
@@ -481,7 +406,7 @@ impl TimerQueues {
         let (arming, reports) = (&self.arming, &self.reports);
         let has_new = !arming.swap_list.is_empty() || !arming.unhandled.is_empty();
         let has_ended = reports.cancelled.len() > 0 || reports.has_ended(scope);
-        let is_due = clocks.may_be_due(scope) || self.deferred.iter().len() > 0;
+        let is_due = clocks.may_be_due(scope);
         let is_asked = self.written.is_some() || !self.forwards.is_empty();
         let is_idle = !(has_new || has_ended || is_due || is_asked);
         if is_idle {

@@ -13,7 +13,6 @@ use smallvec::SmallVec;
 
 use super::{
     Keyed, Place, RunStats, TimerFired, TimerQueues,
-    budget::{Deferred, TimerBudget},
     end::{Ended, EndedTimers},
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
@@ -249,7 +248,6 @@ fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<
 /// The timers of a clock that fires, and what else a firing changes.
 pub(super) struct FiringQueue<'a> {
     queue: &'a mut ClockQueue,
-    deferred: &'a mut Deferred,
     ended: &'a mut EndedTimers,
     stats: &'a mut RunStats,
     journal: &'a mut Option<TimerJournal>,
@@ -288,70 +286,28 @@ impl FiringQueue<'_> {
     #[inline]
     pub(super) fn fire_due(&mut self, turn: &Turn, run: &Run) -> Option<Fired> {
         let now = turn.reading.now;
-        loop {
-            let mut due = self.queue.timers.pop_due(now)?;
-            if let Some(journal) = self.journal {
-                let key = due.key();
-                let first = due.put_back();
-                self.queue.note(journal, (turn.clock, key));
-                due = self.queue.timers.pop_again(first);
+        let mut due = self.queue.timers.pop_due(now)?;
+        if let Some(journal) = self.journal {
+            let key = due.key();
+            let first = due.put_back();
+            self.queue.note(journal, (turn.clock, key));
+            due = self.queue.timers.pop_again(first);
+        }
+        let deadline = due.deadline();
+        let (key, timer) = due.key_and_value();
+        let Some(next) = timer.advance_on_time(deadline, now) else {
+            let first = due.put_back();
+            let fired = self.queue.fire_any(first, turn, run);
+            self.stats.count(&fired.event);
+            if fired.reaction == Reaction::EndLife {
+                // If a handler panics in the despawn, the next run ends the lifetime.
+                self.ended.push(None, Ended::lifetime(fired.event.entity()));
             }
-            let deadline = due.deadline();
-            let (key, timer) = due.key_and_value();
-            let Some(next) = timer.advance_on_time(deadline, now) else {
-                let is_deferred =
-                    run.budget != TimerBudget::Unlimited && timer.priority().is_some();
-                let first = due.put_back();
-                if is_deferred {
-                    self.defer(turn.clock, key, deadline);
-                    continue;
-                }
-                let fired = self.queue.fire_any(first, turn, run);
-                self.stats.count(&fired.event);
-                if fired.reaction == Reaction::EndLife {
-                    // If a handler panics in the despawn, the next run ends the lifetime.
-                    self.ended.push(None, Ended::lifetime(fired.event.entity()));
-                }
-                return Some(fired);
-            };
-            let fired = turn.fired(timer, key, deadline);
-            due.rearm(next);
-            self.stats.fired += 1;
             return Some(fired);
-        }
-    }
-
-    /// Lets a due timer wait for the budget.
-    fn defer(&mut self, clock: ClockKey, key: Key, deadline: u64) {
-        self.queue.timers.park(key, deadline);
-        if let Some(timer) = self.queue.timers.get_mut(key) {
-            let rank = self
-                .deferred
-                .push(timer.priority().unwrap_or(0), (clock, key));
-            timer.change_rare(|rare| rare.rank = Some(rank));
-        }
-    }
-
-    /// Fires a timer that waits for the budget. If its next deadline has passed, too, it waits again.
-    pub(super) fn fire_deferred(&mut self, key: Key, turn: &Turn, run: &Run) -> Option<Fired> {
-        let deadline = self.queue.timers.deadline(key)?;
-        let timer = self.queue.timers.get_mut(key)?;
-        if !self.deferred.leave(timer) {
-            return None;
-        }
-        let (fired, next) = turn.fire(timer, (key, deadline), run.burst_limit);
-        if timer.burst == 1 {
-            self.queue.bursting.push(key);
-        }
-        match next {
-            Some(next) if next <= turn.reading.now => self.defer(turn.clock, key, next),
-            Some(next) => _ = self.queue.timers.arm(key, next),
-            None => {
-                self.queue.timers.cancel(key);
-                self.queue.silent -= usize::from(fired.reaction.is_silent());
-            }
-        }
-        self.stats.count(&fired.event);
+        };
+        let fired = turn.fired(timer, key, deadline);
+        due.rearm(next);
+        self.stats.fired += 1;
         Some(fired)
     }
 }
@@ -390,7 +346,6 @@ impl TimerQueues {
         debug_assert!(queue.is_some(), "no timer was ever on clock {}", turn.clock);
         Some(FiringQueue {
             queue: queue?,
-            deferred: &mut self.deferred,
             stats: &mut self.reports.runs[Reports::index(run.scope)],
             ended: &mut self.reports.ended,
             journal: &mut self.journal,

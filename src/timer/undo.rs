@@ -1,13 +1,11 @@
 //! Going back to earlier timers.
 
 use alloc::vec::Vec;
-use core::mem;
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 
 use super::{
     Kind, TimerQueues,
-    budget::Spending,
     place::Place,
     queued::{ArmedTimer, Mark},
     queues::{ClockQueue, Reports, is_armed},
@@ -37,7 +35,6 @@ pub(crate) struct QueuesMark {
     loaded: usize,
     next_sequence: u64,
     numbers: Numbers,
-    spending: Spending,
     reports: Reports,
 }
 
@@ -79,7 +76,6 @@ impl TimerQueues {
             loaded: self.arming.swap_list.loaded,
             next_sequence: self.arming.next_sequence,
             numbers: self.arming.numbers,
-            spending: self.deferred.spending,
             reports: self.reports.clone(),
         }
     }
@@ -110,16 +106,11 @@ impl TimerQueues {
         changed: impl Iterator<Item = (TimerName, &'a Option<QueuedTimer>)>,
         mapper: &mut impl EntityMapper,
     ) {
-        let mut deferred = Vec::new();
         for (name, earlier) in changed {
-            if let Some(earlier) = earlier
-                && let Some(place) = self.put_timer_back(world, name, earlier)
-            {
-                let rank = earlier.timer.rare().and_then(|rare| rare.rank);
-                deferred.extend(rank.map(|rank| (rank, place)));
+            if let Some(earlier) = earlier {
+                self.put_timer_back(world, name, earlier);
             }
         }
-        self.deferred.rewind(mark.spending, deferred);
         let listed = &mut self.arming.swap_list;
         listed.retain(|_| false);
         (listed.loaded, listed.ordered) = (mark.loaded, 0);
@@ -141,13 +132,13 @@ impl TimerQueues {
         timer.is_some_and(|timer| (timer.entity, timer.kind()) == name)
     }
 
-    /// Puts a timer back into its queue, and returns its place.
+    /// Puts a timer back into its queue. Returns `None` if its component is gone.
     fn put_timer_back(
         &mut self,
         world: &World,
         name: TimerName,
         earlier: &QueuedTimer,
-    ) -> Option<Place> {
+    ) -> Option<()> {
         let QueuedTimer {
             mut place,
             sequence,
@@ -157,11 +148,9 @@ impl TimerQueues {
         timer.entity = name.0;
         // A run begins without bursts.
         timer.burst = 0;
-        let is_deferred = timer.rare().is_some_and(|rare| rare.rank.is_some());
-        let is_parked = is_deferred || timer.is_halted() || timer.is(Mark::Listed);
+        let is_parked = timer.is_halted() || timer.is(Mark::Listed);
         if self.is_in_slot(name, earlier) {
-            let mut now = mem::replace(self.timer_mut(place)?, timer);
-            self.deferred.leave(&mut now);
+            *self.timer_mut(place)? = timer;
             let (clock, key) = place;
             let queue = &mut self.get_mut(clock)?.timers;
             queue.park(key, deadline);
@@ -174,7 +163,7 @@ impl TimerQueues {
         if !is_parked {
             self.get_mut(place.0)?.timers.release(place.1);
         }
-        Some(place)
+        Some(())
     }
 
     /// Adds the entities whose timers have changed since `mark`, at which `journal` began.

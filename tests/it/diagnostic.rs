@@ -3,7 +3,7 @@
 use crate::support::*;
 use bevy_app::App;
 use bevy_diagnostic::{DiagnosticPath, DiagnosticsStore};
-use bevy_due::{DueDiagnosticsPlugin as Due, MissedTicks, Timer, prelude::*, timer::TimerBudget};
+use bevy_due::{DueDiagnosticsPlugin as Due, MissedTicks, Timer, prelude::*};
 use bevy_time::{Fixed, Time};
 
 fn measured_app() -> App {
@@ -43,20 +43,6 @@ fn a_frame_measures_its_firings_and_cancellations() {
     assert_eq!(latest(&app, &Due::CANCELLED), 1.0);
     assert_eq!(latest(&app, &Due::DUE), 0.0);
     assert_eq!(latest(&app, &Due::LATENESS), 0.0);
-}
-
-#[test]
-fn timers_that_wait_for_the_budget_are_measured() {
-    let mut app = measured_app();
-    app.insert_resource(TimerBudget::Firings(1));
-    for _ in 0..3 {
-        spawn(&mut app, "x", Timer::after(ms(10)).deferrable(0));
-    }
-    advance_ms(&mut app, 10);
-    assert_eq!(latest(&app, &Due::DEFERRED), 2.0);
-    advance_ms(&mut app, 10);
-    assert_eq!(latest(&app, &Due::DEFERRED), 1.0);
-    assert_eq!(latest(&app, &Due::LATENESS), 10.0, "the wait counts");
 }
 
 #[test]

@@ -6,7 +6,6 @@
 
 mod actions;
 mod arming_faults;
-mod budget;
 mod change_timer;
 #[cfg(feature = "serialize")]
 mod changed_since;

@@ -133,8 +133,6 @@ pub(crate) struct View {
     /// The numbers of firings, missed deadlines and cancellations in the last run per frame, and in
     /// the last run per fixed step.
     pub(crate) runs: [[u64; 3]; 2],
-    /// The number of timers that wait for the budget.
-    pub(crate) deferred: usize,
     /// The numbers of delivered, undeliverable and late messages.
     pub(crate) messages: [u64; 3],
 }

@@ -12,17 +12,17 @@ use crate::{
 
 #[test]
 fn a_time_out_that_an_observer_withdraws_is_not_announced() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(3),
-        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Virtual, 1, then(&[&[Despawn(3)]])),
     ]);
 }
 
 #[test]
 fn a_written_message_is_counted_if_its_last_follower_leaves() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Write,
         Follow(4, Topics(31)),
@@ -36,7 +36,7 @@ fn a_written_message_is_counted_if_its_last_follower_leaves() {
 
 #[test]
 fn a_written_message_is_heard_once_even_if_a_panic_breaks_it_off() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Follow(0, Topics(31)),
         Follow(1, Topics(31)),
@@ -50,14 +50,14 @@ fn a_written_message_is_heard_once_even_if_a_panic_breaks_it_off() {
 
 #[test]
 fn the_timers_of_a_lost_clock_are_cancelled_in_the_order_of_arming() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(1, Own(0), Zero),
         Act(0, None),
         Update(2, 0, None),
         Frame(0, then(&[&[Update(3, 0, None)]])),
-        Frame(2, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 3, missed: Skip, done: Despawns, on: None })]])),
-        Frame(8, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })], &[SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })], &[Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) })]])),
+        Frame(2, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 3, missed: Skip, done: Despawns, on: None })]])),
+        Frame(8, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) })]])),
         Frame(1, then(&[&[Change(2, SetClock(Own(1)))]])),
         RemoveClock(1),
         Frame(0, then(&[])),
@@ -66,7 +66,7 @@ fn the_timers_of_a_lost_clock_are_cancelled_in_the_order_of_arming() {
 
 #[test]
 fn a_clock_waits_for_a_parent_that_arrives_before_the_next_run() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: false };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false };
     check(rules, &[
         Update(3, 0, None),
         Clock(0, Own(3), Same),
@@ -77,41 +77,41 @@ fn a_clock_waits_for_a_parent_that_arrives_before_the_next_run() {
 
 #[test]
 fn a_due_timer_fires_in_a_fast_forward_even_if_its_clock_is_ahead_of_the_parent() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(0, Real, Zero),
         Clock(0, Fixed, Quarter),
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Clock(2, Own(0), Quarter)]])),
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Own(0), 0, then(&[])),
     ]);
 }
 
 #[test]
 fn cancelling_the_timers_of_an_owner_keeps_one_that_loses_its_clock() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
     check(rules, &[
         Update(0, 0, None),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Update(1, 0, None),
-        Arm(0, Spec { delay: 2, since: None, jitter: 0, interval: 6, span: 0, slack: 0, priority: None, times: 3, missed: Burst, done: ByOwner, on: None }),
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Frame(0, then(&[&[RefreshTimer(0, 1, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Arm(0, Spec { delay: 2, since: None, jitter: 0, interval: 6, span: 0, slack: 0, times: 3, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[RefreshTimer(0, 1, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Clock(2, Real, Zero),
-        SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: Keeps, on: Some(Own(2)) }),
+        SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: Some(Own(2)) }),
         Frame(0, then(&[&[CancelAll(0)]])),
     ]);
 }
 
 #[test]
 fn an_entity_whose_timer_finished_before_it_lost_its_owner_despawns_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
         Orphan(2),
         Reload(0, then(&[])),
@@ -120,14 +120,14 @@ fn an_entity_whose_timer_finished_before_it_lost_its_owner_despawns_after_loadin
 
 #[test]
 fn a_clock_without_a_parent_can_be_loaded() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(0, Own(0), Same),
         Spawn(2),
         Clock(1, Own(2), Same),
         Clock(3, Real, Same),
         Clock(2, Own(3), Same),
-        Arm(2, Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(1, then(&[])),
         RemoveClock(3),
         Reload(1, then(&[])),
@@ -138,9 +138,9 @@ fn a_clock_without_a_parent_can_be_loaded() {
 
 #[test]
 fn a_loaded_clock_may_come_before_its_parent() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Revive(0, 0, then(&[])),
         Clock(3, Real, Zero),
         Update(0, 0, None),
@@ -148,16 +148,16 @@ fn a_loaded_clock_may_come_before_its_parent() {
         Modify(3, Some((0, Quarter, None))),
         Frame(0, then(&[&[Clock(0, Real, Quarter)]])),
         Revive(0, 0, then(&[])),
-        Arm(0, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        Arm(0, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
     ]);
 }
 
 #[test]
 fn a_timer_that_was_due_while_its_clock_stood_still_is_loaded_late() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(0, Virtual, Same),
-        Arm(1, Spec { delay: 5, since: None, jitter: 0, interval: 4, span: 3, slack: 0, priority: None, times: 0, missed: Skip, done: ByOwner, on: Some(Own(0)) }),
+        Arm(1, Spec { delay: 5, since: None, jitter: 0, interval: 4, span: 3, slack: 0, times: 0, missed: Skip, done: ByOwner, on: Some(Own(0)) }),
         Frame(3, then(&[])),
         PauseClock(Own(0), true),
         Advance(Own(0), 9),
@@ -169,10 +169,10 @@ fn a_timer_that_was_due_while_its_clock_stood_still_is_loaded_late() {
 
 #[test]
 fn an_entity_that_got_an_owner_in_time_does_not_despawn_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(0),
-        Arm(2, Spec { delay: 50, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 50, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Orphan(2),
         Belong(2, Some(0)),
         Key(2, Some(0)),
@@ -186,10 +186,10 @@ fn an_entity_that_got_an_owner_in_time_does_not_despawn_after_loading() {
 
 #[test]
 fn an_entity_that_lost_its_owner_after_its_last_firing_despawns_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(0),
-        SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
         Orphan(2),
         Reload(0, then(&[])),
@@ -198,7 +198,7 @@ fn an_entity_that_lost_its_owner_after_its_last_firing_despawns_after_loading() 
 
 #[test]
 fn an_owned_speed_modifier_keeps_its_place_among_the_entities_of_its_owner() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(0, Real, Same),
         Spawn(1),
@@ -213,9 +213,9 @@ fn an_owned_speed_modifier_keeps_its_place_among_the_entities_of_its_owner() {
 
 #[test]
 fn an_entity_that_was_spawned_again_and_has_lost_its_timer_does_not_outlive_another_restore() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
         Snapshot,
         Frame(0, then(&[])),
         Snapshot,
@@ -229,11 +229,11 @@ fn an_entity_that_was_spawned_again_and_has_lost_its_timer_does_not_outlive_anot
 
 #[test]
 fn a_request_that_has_timed_out_completes_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(3),
-        Ask(3, One(0), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(3, One(0), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Virtual, 2, then(&[])),
         Disable(3, true),
         Reload(0, then(&[])),
@@ -246,7 +246,7 @@ fn a_request_that_has_timed_out_completes_after_loading() {
 
 #[test]
 fn a_loaded_clock_shows_a_jump_of_its_parent_no_earlier_than_in_its_next_run() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(0, Own(0), Quarter),
         Frame(0, then(&[])),
@@ -257,11 +257,11 @@ fn a_loaded_clock_shows_a_jump_of_its_parent_no_earlier_than_in_its_next_run() {
 
 #[test]
 fn a_clock_under_a_loaded_clock_follows_it_when_the_fixed_step_comes() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(0, Fixed, Double),
         Clock(1, Own(0), Third),
-        Arm(1, Spec { delay: 9, since: None, jitter: 0, interval: 2, span: 0, slack: 0, priority: None, times: 3, missed: Skip, done: ByOwner, on: Some(Own(1)) }),
+        Arm(1, Spec { delay: 9, since: None, jitter: 0, interval: 2, span: 0, slack: 0, times: 3, missed: Skip, done: ByOwner, on: Some(Own(1)) }),
         Frame(14, then(&[])),
         Advance(Fixed, 5),
         Revive(1, 1, then(&[])),
@@ -274,11 +274,11 @@ fn a_clock_under_a_loaded_clock_follows_it_when_the_fixed_step_comes() {
 
 #[test]
 fn a_request_whose_periodic_timer_has_fired_twice_completes_once_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Follow(0, Topics(31)),
-        Ask(0, One(1), Spec { delay: 1, since: None, jitter: 0, interval: 2, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Ask(0, One(1), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(0, One(1), Spec { delay: 1, since: None, jitter: 0, interval: 2, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(0, One(1), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Virtual, 5, then(&[])),
         Disable(0, true),
         Reload(0, then(&[])),
@@ -290,19 +290,19 @@ fn a_request_whose_periodic_timer_has_fired_twice_completes_once_after_loading()
 
 #[test]
 fn a_loaded_timer_whose_deadline_saturates_waits_for_its_whole_delay() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(0, Real, Zero),
         Frame(250, then(&[])),
-        Arm(1, Spec { delay: 60, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
-        Arm(2, Spec { delay: 60, since: None, jitter: 3, interval: 5, span: 0, slack: 0, priority: None, times: 0, missed: Skip, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 60, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Arm(2, Spec { delay: 60, since: None, jitter: 3, interval: 5, span: 0, slack: 0, times: 0, missed: Skip, done: ByOwner, on: None }),
         Revive(2, 0, then(&[])),
     ]);
 }
 
 #[test]
 fn a_clock_below_a_loaded_clock_with_a_speed_modifier_is_behind_by_the_right_time() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(0, Fixed, Same),
         Clock(1, Own(0), Same),
@@ -321,14 +321,14 @@ fn a_clock_below_a_loaded_clock_with_a_speed_modifier_is_behind_by_the_right_tim
 
 #[test]
 fn a_loaded_clock_that_is_behind_by_decades_knows_its_speed_modifier() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(0, Fixed, Double),
         Clock(0, Virtual, Quarter),
         Clock(1, Own(0), Same),
         Spawn(4),
         Modify(4, Some((0, Third, None))),
-        Arm(5, Spec { delay: 9, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) }),
+        Arm(5, Spec { delay: 9, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) }),
         Reload(3, then(&[])),
         Frame(3, then(&[])),
     ]);
@@ -336,7 +336,7 @@ fn a_loaded_clock_that_is_behind_by_decades_knows_its_speed_modifier() {
 
 #[test]
 fn a_clock_that_is_loaded_before_its_parent_does_not_see_an_earlier_jump() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(0),
         Clock(1, Fixed, Same),
@@ -351,7 +351,7 @@ fn a_clock_that_is_loaded_before_its_parent_does_not_see_an_earlier_jump() {
 
 #[test]
 fn a_loaded_timer_counts_the_decades_that_its_clock_has_not_seen_once() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(0, Own(0), Zero),
         Clock(0, Real, Quarter),
@@ -362,10 +362,10 @@ fn a_loaded_timer_counts_the_decades_that_its_clock_has_not_seen_once() {
 
 #[test]
 fn a_timer_that_is_loaded_on_a_clock_whose_parent_has_jumped_keeps_its_deadline() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: false };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false };
     check(rules, &[
         Clock(0, Virtual, Same),
-        Arm(7, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Arm(7, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
         Update(0, 0, None),
         Frame(0, then(&[&[Advance(Virtual, 1)]])),
         Revive(7, 0, then(&[])),
@@ -374,9 +374,9 @@ fn a_timer_that_is_loaded_on_a_clock_whose_parent_has_jumped_keeps_its_deadline(
 
 #[test]
 fn an_entity_that_was_spawned_again_twice_is_the_same() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Snapshot,
         Snapshot,
         Snapshot,
@@ -393,16 +393,16 @@ fn an_entity_that_was_spawned_again_twice_is_the_same() {
 
 #[test]
 fn a_reference_to_an_entity_that_was_spawned_again_and_is_gone_leads_to_its_last_name() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(2, Real, Zero),
         Act(2, Some(DespawnTimer)),
-        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Real) }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Real) }),
         Snapshot,
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
         Snapshot,
-        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(2)) }),
+        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(2)) }),
         Snapshot,
         Restore(2),
         Restore(0),
@@ -412,7 +412,7 @@ fn a_reference_to_an_entity_that_was_spawned_again_and_is_gone_leads_to_its_last
 
 #[test]
 fn a_clock_that_has_caught_up_is_not_behind_when_it_is_saved_again() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(1, Own(0), Quarter),
         SetParent(1, Real),
@@ -423,10 +423,10 @@ fn a_clock_that_has_caught_up_is_not_behind_when_it_is_saved_again() {
 
 #[test]
 fn a_loaded_timer_that_finished_in_a_fixed_step_with_a_panic_ends_in_a_fixed_step() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(1),
-        SetTimer(1, 0, 4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        SetTimer(1, 0, 4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
         Frame(13, then(&[&[Panic]])),
         Reload(0, then(&[])),
         Frame(13, then(&[])),
@@ -435,7 +435,7 @@ fn a_loaded_timer_that_finished_in_a_fixed_step_with_a_panic_ends_in_a_fixed_ste
 
 #[test]
 fn what_moves_along_follows_messages_in_the_order_of_the_data() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Follow(4, Topics(31)),
         Follow(0, Topics(31)),
@@ -448,11 +448,11 @@ fn what_moves_along_follows_messages_in_the_order_of_the_data() {
 
 #[test]
 fn a_reply_finds_a_request_that_a_restore_has_spawned_again() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
     check(rules, &[
         Update(0, 0, None),
         Follow(0, Topics(31)),
-        Ask(4, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(4, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[], &[], &[], &[], &[Follow(4, Topics(31))]])),
         Snapshot,
         Frame(0, then(&[&[Panic], &[Reply { keep: false }]])),
@@ -463,11 +463,11 @@ fn a_reply_finds_a_request_that_a_restore_has_spawned_again() {
 
 #[test]
 fn a_clock_that_moved_to_one_at_the_end_of_time_is_loaded_at_its_time() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(2, Real, Double),
-        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Clock(2, Fixed, Quarter)]])),
         Reload(0, then(&[])),
     ]);
@@ -475,26 +475,26 @@ fn a_clock_that_moved_to_one_at_the_end_of_time_is_loaded_at_its_time() {
 
 #[test]
 fn an_entity_that_owned_new_entities_only_stays_disabled_in_a_restore() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Disarm(0),
         Follow(2, Topics(31)),
         Snapshot,
-        Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
         Frame(0, then(&[&[Disable(2, true)]])),
         Frame(13, then(&[&[Disable(2, true)]])),
         Frame(0, then(&[&[Disable(2, true)]])),
         Restore(0),
-        Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
     ]);
 }
 
 #[test]
 fn a_paused_timer_on_its_own_clock_keeps_its_wait_when_the_clock_gets_a_parent() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(3, Own(0), Zero),
-        Arm(3, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(3, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Clock(3, Real, Quarter),
         Disable(3, true),
     ]);
@@ -502,26 +502,26 @@ fn a_paused_timer_on_its_own_clock_keeps_its_wait_when_the_clock_gets_a_parent()
 
 #[test]
 fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Move(0, 0, 5, then(&[])),
         Frame(415, then(&[])),
         Update(1, 0, None),
         Update(4, 0, Some(Fixed)),
         Frame(11, then(&[&[Clock(0, Fixed, Quarter)]])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(2, then(&[&[]])),
         Frame(88, then(&[])),
         Update(0, 0, Some(Real)),
         Frame(7, then(&[&[], &[]])),
-        Frame(43, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 2, missed: Skip, done: ByOwner, on: None })]])),
+        Frame(43, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 2, missed: Skip, done: ByOwner, on: None })]])),
         Frame(29, then(&[&[Update(7, 0, None)]])),
-        Frame(3, then(&[&[], &[], &[], &[Arm(0, Spec { delay: 8, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Frame(3, then(&[&[], &[], &[], &[Arm(0, Spec { delay: 8, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Frame(11, then(&[])),
         Frame(6, then(&[])),
         Frame(4, then(&[])),
-        Frame(28, then(&[&[], &[], &[], &[SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })], &[], &[Arm(6, Spec { delay: 4, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Frame(28, then(&[&[], &[], &[], &[SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[], &[Arm(6, Spec { delay: 4, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Frame(6, then(&[])),
         Frame(2, then(&[&[], &[], &[]])),
         Snapshot,
@@ -532,14 +532,14 @@ fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
         Frame(0, then(&[&[Modify(3, Some((1, Zero, None)))]])),
         Frame(0, then(&[&[Modify(4, Some((1, Zero, None)))]])),
         Reload(0, then(&[])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
         Revive(0, 0, then(&[])),
     ]);
 }
 
 #[test]
 fn a_clock_whose_parent_is_back_follows_it() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(2, Real, Same),
         Clock(3, Own(2), Quarter),
@@ -554,7 +554,7 @@ fn a_clock_whose_parent_is_back_follows_it() {
 
 #[test]
 fn a_clock_whose_parent_is_back_is_saved_under_it() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(2, Real, Same),
         Clock(3, Own(2), Quarter),
@@ -569,14 +569,14 @@ fn a_clock_whose_parent_is_back_is_saved_under_it() {
 
 #[test]
 fn what_an_entity_takes_along_despawns_in_one_order_in_every_world() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(3, Real, Zero),
         Clock(0, Real, Zero),
         Spawn(2),
         Modify(3, Some((0, Zero, None))),
         Reload(1, then(&[])),
-        SetTimer(0, 0, 5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        SetTimer(0, 0, 5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
         Frame(0, then(&[])),
         Despawn(0),
     ]);
@@ -584,9 +584,9 @@ fn what_an_entity_takes_along_despawns_in_one_order_in_every_world() {
 
 #[test]
 fn a_timer_resumed_by_a_pause_that_loses_its_clock_fires_in_the_next_run() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(4, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(4, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Spawn(3),
         On(3, Some(Own(0))),
         Frame(5, then(&[&[Belong(4, Some(3)), PauseFor(3, 0)]])),
@@ -597,10 +597,10 @@ fn a_timer_resumed_by_a_pause_that_loses_its_clock_fires_in_the_next_run() {
 
 #[test]
 fn a_delivery_without_messages_does_not_show_counts() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Update(0, 0, None),
-        Frame(0, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
+        Frame(0, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
         Reload(0, then(&[])),
         Follow(0, Topics(31)),
         ForwardToNext(Fixed, then(&[&[Update(3, 0, None), Update(0, 0, None)]])),
@@ -612,7 +612,7 @@ fn a_delivery_without_messages_does_not_show_counts() {
 
 #[test]
 fn mail_of_a_move_comes_before_a_message_that_a_panic_broke_off() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Follow(2, Topics(29)),
         Spawn(0),
@@ -622,7 +622,7 @@ fn mail_of_a_move_comes_before_a_message_that_a_panic_broke_off() {
         Send(One(2), Packet0),
         Update(0, 0, None),
         Spawn(0),
-        Frame(0, then(&[&[Follow(7, Topics(31))], &[], &[Follow(3, Topics(31))], &[Ask(2, InTurn, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })], &[PauseUpdates(Some(0))], &[Ask(6, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Frame(0, then(&[&[Follow(7, Topics(31))], &[], &[Follow(3, Topics(31))], &[Ask(2, InTurn, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[PauseUpdates(Some(0))], &[Ask(6, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Frame(0, then(&[&[], &[Follow(6, Topics(31))], &[], &[Panic]])),
         Move(6, 0, 0, then(&[])),
     ]);
@@ -630,7 +630,7 @@ fn mail_of_a_move_comes_before_a_message_that_a_panic_broke_off() {
 
 #[test]
 fn a_restored_clock_finds_a_parent_that_came_before_the_snapshot() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Update(0, 0, None),
         Frame(0, then(&[&[Update(3, 0, None), Clock(1, Own(3), Quarter)]])),
@@ -646,10 +646,10 @@ fn a_restored_clock_finds_a_parent_that_came_before_the_snapshot() {
 
 #[test]
 fn an_entity_with_only_a_lifetime_is_cancelled_by_its_key() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(3),
-        SetTimer(3, 1, 7, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: Keeps, on: None }),
+        SetTimer(3, 1, 7, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: None }),
         Live(7, Some(7)),
         Frame(0, then(&[])),
         CancelKey(3, 1),
@@ -659,7 +659,7 @@ fn an_entity_with_only_a_lifetime_is_cancelled_by_its_key() {
 
 #[test]
 fn loaded_clocks_take_over_settings_in_their_saved_order() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(2, Real, Zero),
         Clock(0, Real, Zero),
@@ -674,14 +674,14 @@ fn loaded_clocks_take_over_settings_in_their_saved_order() {
 
 #[test]
 fn time_passes_in_a_move_for_a_timer_that_is_not_on_the_held_clock_of_its_entity() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Update(0, 0, None),
         Spawn(0),
         Condition(false),
         Frame(0, then(&[&[Hold(0, true)]])),
         Clock(0, Real, Zero),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
         Frame(0, then(&[])),
         Move(0, 1, 13, then(&[])),
     ]);
@@ -689,23 +689,23 @@ fn time_passes_in_a_move_for_a_timer_that_is_not_on_the_held_clock_of_its_entity
 
 #[test]
 fn an_entity_whose_timer_is_over_and_that_stays_is_no_part_of_a_snapshot() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
         Snapshot,
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: Despawns, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Despawns, on: None }),
         Frame(0, then(&[])),
         Frame(0, then(&[])),
         Restore(0),
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Restore(0),
     ]);
 }
 
 #[test]
 fn clocks_jump_from_the_time_that_they_show() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(1, Frames, Quarter),
         Frame(0, then(&[])),
@@ -717,7 +717,7 @@ fn clocks_jump_from_the_time_that_they_show() {
 
 #[test]
 fn a_child_jumps_from_the_time_that_it_shows_also_after_its_parent() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(1, Frames, Same),
         Clock(2, Own(1), Quarter),
@@ -730,23 +730,23 @@ fn a_child_jumps_from_the_time_that_it_shows_also_after_its_parent() {
 
 #[test]
 fn an_entity_takes_its_pauses_along_before_what_it_owns() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(3, Real, Zero),
         Spawn(0),
         Pauses(3, Some(0)),
-        SetTimer(0, 0, 1, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        SetTimer(0, 0, 1, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
         Despawn(0),
     ]);
 }
 
 #[test]
 fn an_entity_has_the_clock_of_its_speed_modifiers_before_it_loses_its_owner_to_move() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Clock(0, Real, Zero),
-        SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Modify(3, Some((2, Zero, None))),
         Move(2, 0, 0, then(&[])),
     ]);
@@ -754,11 +754,11 @@ fn an_entity_has_the_clock_of_its_speed_modifiers_before_it_loses_its_owner_to_m
 
 #[test]
 fn an_entity_that_stays_after_its_last_firing_also_stays_once_it_is_loaded_with_an_owner() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Update(0, 0, None),
-        Frame(0, then(&[&[Arm(1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[Arm(1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Fixed, 0, then(&[&[Panic]])),
         Belong(1, Some(0)),
         Reload(0, then(&[])),
@@ -767,12 +767,12 @@ fn an_entity_that_stays_after_its_last_firing_also_stays_once_it_is_loaded_with_
 
 #[test]
 fn a_new_timer_starts_again_on_a_clock_that_a_modifier_brings_at_the_end_of_time() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Frame(0, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 2, missed: Burst, done: ByOwner, on: None }),
-        Frame(1, then(&[&[SetTimer(0, 0, 1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 2, missed: Burst, done: ByOwner, on: None }),
+        Frame(1, then(&[&[SetTimer(0, 0, 1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Modify(2, Some((0, Zero, None))),
         Frame(0, then(&[])),
     ]);
@@ -780,10 +780,10 @@ fn a_new_timer_starts_again_on_a_clock_that_a_modifier_brings_at_the_end_of_time
 
 #[test]
 fn a_new_timer_counts_since_a_time_of_the_clock_that_a_modifier_brings() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
     check(rules, &[
         Frame(10, then(&[])),
-        Arm(1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Spawn(2),
         Modify(2, Some((1, Zero, None))),
         Frame(0, then(&[])),
@@ -792,20 +792,20 @@ fn a_new_timer_counts_since_a_time_of_the_clock_that_a_modifier_brings() {
 
 #[test]
 fn a_new_timer_that_has_lost_its_clock_starts_on_the_next_one() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Update(5, 0, None),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Revive(0, 0, then(&[&[]])),
         Revive(0, 0, then(&[])),
         Frame(0, then(&[&[Clock(1, Real, Zero)]])),
         Clock(0, Real, Zero),
         Frame(0, then(&[&[Modify(5, Some((1, Quarter, None)))]])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        RefreshTimer(1, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        RefreshTimer(1, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         RemoveClock(1),
         Reload(4, then(&[])),
     ]);
@@ -813,12 +813,12 @@ fn a_new_timer_that_has_lost_its_clock_starts_on_the_next_one() {
 
 #[test]
 fn a_modifier_that_belongs_to_another_entity_does_not_move_along() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(0),
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
-        SetTimer(0, 0, 4, Spec { delay: 0, since: Some(7), jitter: 0, interval: 0, span: 0, slack: 2, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        SetTimer(0, 0, 4, Spec { delay: 0, since: Some(7), jitter: 0, interval: 0, span: 0, slack: 2, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Modify(4, Some((1, Zero, None)))]])),
         Export(1),
     ]);
@@ -826,12 +826,12 @@ fn a_modifier_that_belongs_to_another_entity_does_not_move_along() {
 
 #[test]
 fn a_modifier_that_pauses_another_entity_does_not_move_along() {
-    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Spawn(3)]])),
         Clock(1, Real, Zero),
-        Arm(5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Pauses(5, Some(0)),
         Modify(5, Some((3, Double, None))),
         Move(3, 0, 1, then(&[])),

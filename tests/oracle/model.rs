@@ -2,7 +2,6 @@
 
 mod apply;
 mod arming;
-mod budget;
 mod cancelling;
 mod changing;
 mod clock;
@@ -67,11 +66,6 @@ pub(crate) struct Model {
     ended: [Vec<(Id, Done)>; 3],
     /// The runs so far. A burst ends with its run.
     runs: u64,
-    /// The firings of deferrable timers in this frame and in its fixed steps.
-    spent: [u32; 2],
-    /// The number of frames, and of waits for the budget.
-    frames: i64,
-    waits: u64,
     updates: Updates,
     mail: Mail,
     /// The condition of the clocks that are marked, and whether game time is paused from the next
@@ -121,9 +115,6 @@ impl Model {
             draws: 0,
             ended: Default::default(),
             runs: 0,
-            spent: [0; 2],
-            frames: 0,
-            waits: 0,
             updates: Updates::default(),
             mail: Mail::default(),
             condition: true,

@@ -141,8 +141,6 @@ pub(crate) struct Spec {
     /// The longest random addition to each interval.
     pub(crate) span: u64,
     pub(crate) slack: u64,
-    /// The priority of a deferrable timer.
-    pub(crate) priority: Option<i32>,
     /// Zero for no limit.
     pub(crate) times: u32,
     pub(crate) missed: MissedTicks,

@@ -3,7 +3,7 @@
 use core::{num::NonZeroU32, time::Duration};
 
 use bevy_app::App;
-use bevy_due::{DuePlugin, timer::TimerBudget};
+use bevy_due::DuePlugin;
 
 use crate::support::unobserved_app_with;
 
@@ -16,8 +16,6 @@ pub(crate) struct Rules {
     /// The nanoseconds of a unit.
     pub(crate) unit: u64,
     pub(crate) burst_limit: u32,
-    /// The number of firings of deferrable timers in a frame.
-    pub(crate) budget: u32,
     pub(crate) seed: u64,
     /// The units of a fixed step, or zero for none.
     pub(crate) step: u64,
@@ -33,7 +31,6 @@ pub(crate) const ALL: [Rules; 4] = [TINY, BATCHES, REAL, LAST];
 pub(crate) const TINY: Rules = Rules {
     unit: 1,
     burst_limit: 3,
-    budget: 2,
     seed: 7,
     step: 13,
     ahead: 0,
@@ -50,7 +47,6 @@ pub(crate) const BATCHES: Rules = Rules {
 pub(crate) const REAL: Rules = Rules {
     unit: 1_666_667,
     burst_limit: 1000,
-    budget: 1,
     seed: 0,
     step: 10,
     ahead: 0,
@@ -75,9 +71,7 @@ impl Rules {
 
     /// Returns an app with these constants.
     pub(crate) fn app(&self) -> App {
-        let mut app = unobserved_app_with(self.plugin());
-        app.insert_resource(TimerBudget::Firings(self.budget));
-        app
+        unobserved_app_with(self.plugin())
     }
 
     fn plugin(&self) -> DuePlugin {

@@ -28,7 +28,6 @@ pub(in crate::timer) struct TimerData {
     interval_span: Duration,
     #[serde(default)]
     slack: Duration,
-    priority: Option<i32>,
     #[serde(default)]
     when_done: WhenDone,
     state: Option<TimerState>,
@@ -41,7 +40,7 @@ impl Serialize for Timer {
         let nanos = Duration::from_nanos;
         // Reflection may have set it on a timer without an interval, where it means nothing.
         let interval_span = self.interval_span().map_or(0, NonZeroU64::get);
-        let mut fields = Fields::new(serializer, "Timer", 12)?;
+        let mut fields = Fields::new(serializer, "Timer", 11)?;
         fields.required("delay", &self.delay())?;
         fields.add("interval", &self.interval())?;
         fields.add("times", &self.max_firings())?;
@@ -51,7 +50,6 @@ impl Serialize for Timer {
         fields.add("jitter", &nanos(options.jitter))?;
         fields.add("interval_span", &nanos(interval_span))?;
         fields.add("slack", &nanos(options.slack))?;
-        fields.add("priority", &options.priority)?;
         fields.add("when_done", &options.when_done)?;
         fields.add("state", &state)?;
         fields.end()
@@ -73,7 +71,6 @@ impl TryFrom<TimerData> for Timer {
             jitter: saturating_nanos(data.jitter),
             interval_span: saturating_nanos(data.interval_span),
             slack: saturating_nanos(data.slack),
-            priority: data.priority,
             when_done: data.when_done,
         };
         if options != Options::default() {

@@ -209,12 +209,11 @@ impl Game {
 
     fn timer(&self, random: &mut Random) -> Timer {
         let (span, interval) = (span(random, 50), span(random, 40) + 8 * MILLI);
-        let mut timer = match random.below(8) {
+        let mut timer = match random.below(7) {
             0 | 1 => Timer::after(span),
             2 => Timer::every_between(interval..=interval + span),
             3 => Timer::every(interval).slack(interval),
             4 => Timer::after(span).with_jitter(interval),
-            5 => Timer::after(span).deferrable(1),
             _ => Timer::every(interval).first_after(span),
         };
         if timer.interval().is_some() && random.one_in(3) {

@@ -59,25 +59,31 @@ pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
         1 => rhythm.boxed(),
         2 => (any_interval(), any_rare(any_interval()), 0..4_u32).boxed(),
     ];
-    let load = (any_rare(any_span()), weighted(0.2, -1..2_i32));
-    (delay, rhythm, load, missed, done, weighted(0.6, any_at())).prop_map(
-        |((delay, since, jitter), (interval, span, times), (slack, priority), missed, done, on)| {
-            Spec {
-                delay,
-                since,
-                jitter,
-                interval,
-                // A one-shot timer has neither.
-                span: if interval > 0 { span } else { 0 },
-                slack,
-                priority,
-                times: if interval > 0 { times } else { 0 },
-                missed,
-                done,
-                on,
-            }
-        },
+    (
+        delay,
+        rhythm,
+        any_rare(any_span()),
+        missed,
+        done,
+        weighted(0.6, any_at()),
     )
+        .prop_map(
+            |((delay, since, jitter), (interval, span, times), slack, missed, done, on)| {
+                Spec {
+                    delay,
+                    since,
+                    jitter,
+                    interval,
+                    // A one-shot timer has neither.
+                    span: if interval > 0 { span } else { 0 },
+                    slack,
+                    times: if interval > 0 { times } else { 0 },
+                    missed,
+                    done,
+                    on,
+                }
+            },
+        )
 }
 
 /// Returns zero in most cases.

@@ -23,9 +23,6 @@ pub(super) fn timer(shared: &Shared, spec: Spec) -> Timer {
     if spec.slack > 0 {
         timer = timer.slack(span(spec.slack));
     }
-    if let Some(priority) = spec.priority {
-        timer = timer.deferrable(priority);
-    }
     if spec.interval > 0 && spec.times > 0 {
         timer = timer.times(spec.times);
     }

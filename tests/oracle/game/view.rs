@@ -50,7 +50,6 @@ impl Game {
             owned: owned(cast, &alive, world),
             alive,
             runs: [timers.last_run(), timers.last_fixed_run()].map(stats),
-            deferred: timers.deferred(),
             messages: messages(world),
         }
     }

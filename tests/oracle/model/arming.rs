@@ -39,8 +39,6 @@ impl Model {
             interval: 0,
             random: 0,
             is_random: false,
-            priority: None,
-            turn: None,
             times: 1,
             missed: MissedTicks::Burst,
             count: 0,
@@ -58,7 +56,6 @@ impl Model {
             timer.interval = rules.nanos(spec.interval);
             timer.times = times(spec).unwrap_or(0);
             timer.missed = spec.missed;
-            timer.priority = spec.priority;
             timer.is_random = spec.interval > 0 && spec.span > 0;
             timer.random = if timer.is_random { self.draw() } else { 0 };
         }

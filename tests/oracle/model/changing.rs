@@ -91,7 +91,7 @@ impl Model {
         let timer = &mut self.timers[at];
         (timer.deadline, timer.wait) = (deadline, wait);
         timer.sequence = self.sequence;
-        (timer.is_released, timer.turn) = (false, None);
+        timer.is_released = false;
         timer.paused_at = timer.paused_at.map(|_| now);
     }
 

@@ -74,13 +74,6 @@ impl Model {
             Scope::Under(root) => Some(root),
             Scope::Of { .. } => None,
         };
-        if scope == (Scope::Of { is_fixed: false }) {
-            self.spent = [0; 2];
-            self.frames += 1;
-        }
-        if forwarded.is_some() {
-            self.stop_waiting(scope);
-        }
         let clocks = 0..self.clocks.all.len();
         let due: Vec<Nth> = clocks
             .filter(|&clock| self.is_in(clock, scope) && self.clocks.may_fire(clock, forwarded))
@@ -91,26 +84,17 @@ impl Model {
             while self.clocks.may_fire(clock, forwarded)
                 && let Some(at) = self.first_due(clock)
             {
-                match self.timers[at].priority {
-                    Some(_) if forwarded.is_none() => self.wait_for_budget(at),
-                    _ => self.fire(at, is_fixed, stats)?,
-                }
+                self.fire(at, is_fixed, stats)?;
             }
         }
-        match scope {
-            Scope::Of { is_fixed } => self.fire_waiting(is_fixed, stats),
-            Scope::Under(_) => Ok(()),
-        }
+        Ok(())
     }
 
     fn first_due(&self, clock: Nth) -> Option<usize> {
         let now = self.clocks.all[clock].now;
         let due = self.timers.iter().enumerate().filter_map(|(at, timer)| {
             let is_here = timer.clock == Some(clock) && timer.is_released && !timer.is_held;
-            let is_due = is_here
-                && timer.turn.is_none()
-                && timer.paused_at.is_none()
-                && timer.deadline <= now;
+            let is_due = is_here && timer.paused_at.is_none() && timer.deadline <= now;
             (is_due && timer.deadline != NEVER).then_some((timer.rank(), at))
         });
         due.min().map(|(.., at)| at)
@@ -130,18 +114,12 @@ impl Model {
         let span = span.map_or(0, |spec| self.rules.nanos(spec.span));
         let timer = &mut self.timers[at];
         let deadline = timer.deadline;
-        let waited = timer.turn.take().is_some();
         let Served { missed, next } = timer.serve(reading.now, span, runs, limit);
         let missed = missed.min(MOST_MISSED);
         let (id, seat, acts) = (timer.entity, timer.seat, timer.acts);
         let (owner, count, kind) = (timer.owner, timer.count, timer.kind);
         match next {
-            Some(next) => {
-                timer.deadline = next;
-                if waited && next <= reading.now {
-                    self.wait_for_budget(at);
-                }
-            }
+            Some(next) => timer.deadline = next,
             None => drop(self.timers.remove(at)),
         }
         stats[0] += 1;

@@ -77,7 +77,6 @@ impl Model {
             let timer = &mut self.timers[at];
             if timer.is_held != is_held {
                 (timer.is_held, timer.is_released) = (is_held, false);
-                timer.turn = None;
             }
             let Some(clock) = self.timers[at].clock else {
                 continue;
@@ -85,7 +84,7 @@ impl Model {
             let now = self.clocks.live(clock).now;
             let timer = &mut self.timers[at];
             if is_paused && timer.paused_at.is_none() {
-                (timer.paused_at, timer.turn) = (Some(now), None);
+                timer.paused_at = Some(now);
             } else if !is_paused && timer.paused_at.is_some() {
                 timer.deadline = timer.deadline_at(now);
                 timer.paused_at = None;

@@ -41,7 +41,7 @@ impl Model {
         let saved = self.clocks.all.clone();
         self.clocks.start_over(new.clocks);
         for timer in &mut self.timers {
-            (timer.is_held, timer.turn) = (false, None);
+            timer.is_held = false;
             if let Some(nth) = timer.clock {
                 timer.follow_clock(&saved[nth], &self.clocks.all[nth]);
             }

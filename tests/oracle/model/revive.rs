@@ -181,7 +181,7 @@ impl Model {
             (timer.seat, timer.sequence) = (self.inserted, self.sequence);
             (timer.entity, timer.owner) = (name(timer.entity), name(timer.owner));
             timer.is_held = self.is_in_transit(timer.entity);
-            (timer.is_released, timer.turn) = (false, None);
+            timer.is_released = false;
             if let Some(before) = timer.clock.filter(|&nth| then.clocks.all[nth].exists) {
                 let now = clocks.get(&before).copied().unwrap_or(before);
                 timer.clock = Some(now);

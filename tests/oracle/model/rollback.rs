@@ -139,8 +139,6 @@ impl Model {
         (self.inserted, self.sequence) = (then.inserted, then.sequence);
         (self.draws, self.unwritten) = (then.draws, then.unwritten);
         self.rules.seed = then.rules.seed;
-        self.spent = then.spent;
-        (self.frames, self.waits) = (then.frames, then.waits);
         (self.overstep, self.stats) = (then.overstep, then.stats);
         self.is_game_paused = then.is_game_paused;
         self.modified = then.modified;

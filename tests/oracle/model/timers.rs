@@ -35,9 +35,6 @@ pub(super) struct Timer {
     /// The state of the random numbers of its intervals.
     pub(super) random: u64,
     pub(super) is_random: bool,
-    pub(super) priority: Option<i32>,
-    /// Its place among the timers that are due and wait for the budget.
-    pub(super) turn: Option<(i64, u64)>,
     pub(super) times: u32,
     pub(super) missed: MissedTicks,
     pub(super) count: u64,

@@ -55,7 +55,6 @@ impl Model {
             keyed,
             clocks,
             runs: self.stats,
-            deferred: self.deferred(),
             messages: self.mail.shown_counts,
             ..View::default()
         };

@@ -4,8 +4,8 @@
 //! cargo bench -p bevy_due_benches --bench spread -- [--chart FILE]
 //! ```
 //!
-//! A thousand AIs are spawned together. Each thinks every second, for 20 µs: with slack, with a budget and
-//! without. `effects` has half a million effects that tick, end and are renewed.
+//! A thousand AIs are spawned together. Each thinks every second, for 20 µs, with and without slack.
+//! `effects` has half a million effects that tick, end and are renewed.
 //!
 //! Prints CSV: `load,firings,mean_us,median_us,worst_us,late_ms`, with the time of all frames and the
 //! longest lateness. `--chart FILE` draws the frames of the AIs in the last two seconds.
@@ -18,7 +18,7 @@ use core::{error::Error, hint, time::Duration};
 use std::{env, path::Path, time::Instant};
 
 use bevy_app::App;
-use bevy_due::{Timer, prelude::*, timer::TimerBudget};
+use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{prelude::*, schedule::SingleThreadedExecutor};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use plotters::prelude::*;
@@ -27,7 +27,6 @@ const AIS: usize = 1000;
 const THOUGHT: Duration = Duration::from_micros(20);
 const FRAMES_PER_SECOND: u32 = 64;
 const SECONDS: u32 = 10;
-const BUDGET: Duration = Duration::from_millis(2);
 /// Readable on white and on black.
 const GREY: RGBColor = RGBColor(128, 128, 128);
 
@@ -57,17 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let every = || Timer::every(1.0);
     let mut loads = [
-        Load::new("as they come", every(), TimerBudget::Unlimited),
-        Load::new(
-            "slack(1 s)",
-            every().slack(Duration::from_secs(1)),
-            TimerBudget::Unlimited,
-        ),
-        Load::new(
-            "TimerBudget::Time(2 ms)",
-            every().deferrable(0),
-            TimerBudget::Time(BUDGET),
-        ),
+        Load::new("as they come", every()),
+        Load::new("slack(1 s)", every().slack(Duration::from_secs(1))),
     ];
     for _ in 0..SECONDS * FRAMES_PER_SECOND {
         // The apps take turns, so that a slow moment of the machine meets all of them.
@@ -83,12 +73,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 impl Load {
-    fn new(name: &'static str, timer: Timer, budget: TimerBudget) -> Self {
+    fn new(name: &'static str, timer: Timer) -> Self {
         let mut app = App::new();
         let frame = TimeUpdateStrategy::ManualDuration(Duration::from_secs(1) / FRAMES_PER_SECOND);
         app.add_plugins((TimePlugin, DuePlugin::default()))
             .insert_resource(frame)
-            .insert_resource(budget)
             .init_resource::<Thoughts>()
             .add_observer(think);
         app.update();
@@ -139,14 +128,10 @@ fn think(fired: On<TimerFired>, mut thoughts: ResMut<Thoughts>) {
 
 /// Draws the time of the frames of the last two seconds, one below the other.
 fn draw(path: &Path, loads: &[Load]) -> Result<(), Box<dyn Error>> {
-    let root = SVGBackend::new(path, (860, 440)).into_drawing_area();
+    let root = SVGBackend::new(path, (860, 294)).into_drawing_area();
     let font = || ("sans-serif", 13).into_font();
     let areas = root.split_evenly((loads.len(), 1));
-    let colors = [
-        RGBColor(214, 82, 60),
-        RGBColor(40, 130, 230),
-        RGBColor(190, 130, 20),
-    ];
+    let colors = [RGBColor(214, 82, 60), RGBColor(40, 130, 230)];
     let shown = (2 * FRAMES_PER_SECOND) as usize;
     let last = |load: &Load| load.frames[load.frames.len() - shown..].to_vec();
     let millis = |time: &Duration| time.as_secs_f64() * 1000.0;

@@ -151,7 +151,7 @@ pub mod slow_field {}
 pub mod spawner {}
 
 #[doc = include_str!("../../docs/cookbook/staggered_ai.md")]
-#[doc(alias("spread", "jitter", "budget", "load_balancing"))]
+#[doc(alias("spread", "jitter", "budget", "queue", "load_balancing"))]
 pub mod staggered_ai {}
 
 #[doc = include_str!("../../docs/cookbook/states.md")]

@@ -183,18 +183,24 @@ fn app_with_equal_deadlines() -> (App, Vec<Entity>) {
     (app, timers)
 }
 
-#[track_caller]
-fn assert_fires_in_order(mut app: App) {
+/// Returns the deadlines and the numbers of the timers that fire in the next frames.
+fn fired(mut app: App, frames: u32) -> Vec<(Duration, u32)> {
     #[derive(Resource, Default)]
-    struct Fired(Vec<u32>);
+    struct Fired(Vec<(Duration, u32)>);
 
     let note = |fired: On<TimerFired>, numbers: Query<&Number>, mut all: ResMut<Fired>| {
-        all.0.push(numbers.get(fired.entity()).expect("a number").0);
+        let Number(number) = *numbers.get(fired.entity()).expect("a number");
+        all.0.push((fired.deadline(), number));
     };
     app.init_resource::<Fired>().add_observer(note);
-    app.update();
-    let fired = &app.world().resource::<Fired>().0;
-    assert_eq!(fired, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    (0..frames).for_each(|_| app.update());
+    app.world_mut().resource_mut::<Fired>().0.split_off(0)
+}
+
+#[track_caller]
+fn assert_fires_in_order(app: App) {
+    let fired: Vec<u32> = fired(app, 1).into_iter().map(|(_, nth)| nth).collect();
+    assert_eq!(fired, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 }
 
 /// The timers were saved in the order in which they had been loaded.
@@ -216,6 +222,26 @@ fn a_timer_that_is_changed_before_its_first_frame_keeps_its_place_among_equal_de
         .change_timer(names[&timers[2]], |timer| timer.set_interval(0.5));
     changed.expect("it is armed");
     assert_fires_in_order(app);
+}
+
+#[test]
+fn equal_deadlines_of_timers_with_slack_keep_their_order_after_loading() {
+    let (mut before, timers) = app_with_equal_deadlines();
+    // Each timer takes one of two deadlines.
+    let timer = Timer::every(0.25).slack(Duration::from_nanos(2));
+    for entity in timers {
+        before.world_mut().entity_mut(entity).insert(timer.clone());
+    }
+    let (new, _) = loaded(&mut before);
+    before.update();
+    let (running, _) = loaded(&mut before);
+    for (app, name) in [(new, "new"), (running, "running")] {
+        let fired = fired(app, 4);
+        assert!(fired.len() >= 30, "{name}: {fired:?}");
+        assert!(fired.is_sorted(), "{name}, not in order: {fired:?}");
+        let ties = fired.windows(2).filter(|it| it[0].0 == it[1].0).count();
+        assert!(ties >= 20, "{name}, only {ties} ties: {fired:?}");
+    }
 }
 
 #[test]

@@ -58,10 +58,12 @@ pub(crate) fn insert_for<C: Component>(
         return report::<C>(world, same_name);
     }
     insert.apply(world.entity_mut(owner));
-    let stays = was_there && {
-        let left = world.run_system_cached_with(remaining, (owner, key.clone()));
-        left.ok().flatten().is_none_or(|left| left > time)
-    };
+    let stays = was_there
+        && holder(world, owner, key.id()).is_none_or(|timer| {
+            // In its last firing, the timer is no longer armed.
+            let left = world.run_system_cached_with(remaining, timer);
+            left.ok().flatten().is_some_and(|left| left > time)
+        });
     if world.get::<C>(owner).is_some() && !stays {
         let end = (CrateTimer::InsertFor(key.clone()), TimerAction::despawn());
         let clock = clock_around(world, world.entity(owner));
@@ -70,9 +72,9 @@ pub(crate) fn insert_for<C: Component>(
     }
 }
 
-/// Returns the time that the timer of an owner under this key has left, if it is armed.
-fn remaining(In((owner, key)): In<(Entity, Keyed)>, timers: ArmedTimers) -> Option<Duration> {
-    Some(timers.keyed(owner, key)?.remaining)
+/// Returns the time that a timer has left, if it is armed.
+fn remaining(In(timer): In<Entity>, timers: ArmedTimers) -> Option<Duration> {
+    Some(timers.get(timer)?.remaining)
 }
 
 /// The components that have had a limited time in this world, by type name.

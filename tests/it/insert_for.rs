@@ -4,7 +4,7 @@ use core::any::type_name;
 
 use crate::support::{errors::*, *};
 use bevy_app::App;
-use bevy_due::{OnClock, Timer, prelude::*, timer::RunsWhilePaused};
+use bevy_due::{OnClock, Timer, TimerCancelled, prelude::*, timer::RunsWhilePaused};
 use bevy_ecs::{entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*};
 
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
@@ -209,6 +209,48 @@ fn an_observer_of_the_removal_may_bring_the_component_back() {
             assert_eq!(shield(&app, hero), Some(2), "{case}");
             advance_ms(&mut app, 1);
             assert_eq!(shield(&app, hero), millis.is_none().then_some(2), "{case}");
+        }
+    }
+}
+
+/// The timer of the component is no longer armed then, but it is still the one that ends it.
+#[test]
+fn a_component_is_prolonged_at_the_moment_of_its_end() {
+    fn prolong(app: &mut App, hero: Entity, millis: u64) {
+        let again = move |mut commands: Commands, mut done: Local<bool>| {
+            if !*done {
+                commands.entity(hero).insert_for(ms(millis), Shield(2));
+            }
+            *done = true;
+        };
+        let again = app.world_mut().register_system(again);
+        app.add_observer(move |_: On<TimerFired>, mut commands: Commands| {
+            commands.run_system(again);
+        });
+        app.add_observer(move |_: On<TimerCancelled>, mut commands: Commands| {
+            commands.run_system(again);
+        });
+    }
+
+    for is_cancelled in [false, true] {
+        for by in [0, 1, 30] {
+            let mut app = app();
+            let hero = app.world_mut().spawn_empty().id();
+            shield_for(&mut app, hero, 20, 1);
+            prolong(&mut app, hero, by);
+            match is_cancelled {
+                true => _ = app.world_mut().cancel_timer(hero, type_name::<Shield>()),
+                false => advance_ms(&mut app, 20),
+            }
+            let case = format!("by {by} ms, {is_cancelled}");
+            assert_eq!(shield(&app, hero), Some(2), "{case}");
+            assert_eq!(timers_of(&mut app, hero), 1, "{case}");
+            if by > 0 {
+                advance_ms(&mut app, by - 1);
+                assert_eq!(shield(&app, hero), Some(2), "{case}");
+            }
+            advance_ms(&mut app, 1);
+            assert_eq!(shield(&app, hero), None, "{case}");
         }
     }
 }

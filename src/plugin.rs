@@ -45,6 +45,10 @@ use crate::{
 /// You may despawn every entity that does not hold a resource; the plugin keeps working. Its observers are on
 /// entities with resources, and the built-in clocks are not entities.
 ///
+/// [`World::clear_entities`] is not allowed: Bevy then runs observers that it has despawned, and may crash. For the same
+/// reason, a call of [`World::despawn_all`] must leave out the observers of your game, with
+/// [`Without<Observer>`](Observer).
+///
 /// # The run
 ///
 /// A *run* is one pass through the last three sets of [`DueSystems`]: one per frame in [`PreUpdate`],

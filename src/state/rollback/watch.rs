@@ -1,10 +1,14 @@
 //! Observers that note the entities that change while a snapshot exists.
 
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
 use bevy_ecs::{
-    entity_disabling::Disabled, event::EntityComponentsTrigger, lifecycle::HookContext, prelude::*,
-    query::Allow, relationship::Relationship, world::DeferredWorld,
+    event::EntityComponentsTrigger,
+    lifecycle::{AddEvent, DiscardEvent, InsertEvent},
+    prelude::*,
+    relationship::Relationship,
+    world::DeferredWorld,
 };
 
 use super::log::Log;
@@ -13,27 +17,30 @@ use crate::{
     state::part::PartKind, timer::TimerQueues,
 };
 
-/// One of the observers.
-///
-/// A game that despawns every entity despawns the observers, too. They return immediately, to see
-/// which other entities despawn.
-#[derive(Component, Clone, Copy)]
-#[component(on_remove = on_remove_watcher)]
-enum Watcher {
-    Added,
-    Joined,
-    Discarded,
+/// Holds an observer of an event. A game that despawns every entity without a resource spares it: Bevy must not
+/// despawn an observer together with what it observes.
+#[derive(Resource)]
+struct Watcher<E: 'static>(PhantomData<fn(E)>);
+
+impl<E> Default for Watcher<E> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
 }
 
-impl Watcher {
-    fn spawn(self, world: &mut World) {
-        let kinds: Vec<_> = world.resource::<Log>().kinds.ids().collect();
-        let observer = match self {
-            Self::Added => Observer::new(on_add).with_components(kinds),
-            Self::Joined => Observer::new(on_join),
-            Self::Discarded => Observer::new(on_discard).with_components(kinds),
-        };
-        world.spawn((self, observer));
+impl<E> Watcher<E> {
+    fn begin(world: &mut World, observer: Observer) {
+        world.init_resource::<Self>();
+        if let Some(holder) = world.resource_entity::<Self>() {
+            world.entity_mut(holder).insert(observer);
+        }
+    }
+
+    /// Removes the observer. Bevy keeps the entity of the resource.
+    fn end(world: &mut World) {
+        if let Some(holder) = world.resource_entity::<Self>() {
+            world.entity_mut(holder).remove::<Observer>();
+        }
     }
 }
 
@@ -45,10 +52,11 @@ pub(super) fn watch(world: &mut World) {
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
         mailbag.directory.watch();
     }
-    for watcher in [Watcher::Added, Watcher::Joined, Watcher::Discarded] {
-        watcher.spawn(world);
-    }
-    world.flush();
+    let kinds: Vec<_> = world.resource::<Log>().kinds.ids().collect();
+    let kinds = || kinds.iter().copied();
+    Watcher::<AddEvent>::begin(world, Observer::new(on_add).with_components(kinds()));
+    Watcher::<InsertEvent>::begin(world, Observer::new(on_join));
+    Watcher::<DiscardEvent>::begin(world, Observer::new(on_discard).with_components(kinds()));
 }
 
 /// Throws the log away.
@@ -58,21 +66,9 @@ pub(super) fn unwatch(world: &mut World) {
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
         mailbag.directory.unwatch();
     }
-    let mut watchers = world.query_filtered::<Entity, (With<Watcher>, Allow<Disabled>)>();
-    let watchers: Vec<Entity> = watchers.iter(world).collect();
-    for watcher in watchers {
-        world.despawn(watcher);
-    }
-}
-
-fn on_remove_watcher(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(&watcher) = world.get::<Watcher>(entity) {
-        world.commands().queue(move |world: &mut World| {
-            if world.contains_resource::<Log>() {
-                watcher.spawn(world);
-            }
-        });
-    }
+    Watcher::<AddEvent>::end(world);
+    Watcher::<InsertEvent>::end(world);
+    Watcher::<DiscardEvent>::end(world);
 }
 
 fn on_add(added: On<Add<()>>, mut world: DeferredWorld) {

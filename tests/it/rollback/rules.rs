@@ -265,12 +265,13 @@ fn a_clean_up_that_despawns_every_entity_is_undone() {
     app.update();
     let snapshot = app.world_mut().snapshot_timers();
     let mut names = EntityHashMap::default();
-    for _ in 0..2 {
+    for is_one_call in [false, true, true, false] {
         let world = app.world_mut();
         let mut all = world.query_filtered::<Entity, Without<IsResource>>();
         let all: Vec<Entity> = all.iter(world).collect();
-        for entity in all {
-            world.try_despawn(entity).ok();
+        match is_one_call {
+            true => world.despawn_all::<(Without<IsResource>, Allow<Disabled>)>(),
+            false => all.into_iter().for_each(|it| _ = world.try_despawn(it)),
         }
         world.restore_timers(&snapshot, &mut names);
         let keyed = world.with_timers(|timers| timers.keyed(names[&owner], key.clone()));

@@ -77,17 +77,20 @@ fn remaining(In(timer): In<Entity>, timers: ArmedTimers) -> Option<Duration> {
     Some(timers.get(timer)?.remaining)
 }
 
-/// The components that have had a limited time in this world, by type name.
+/// The components that have had a limited time in this world.
 ///
 /// Any component can have a limited time, but only a type that implements `Reflect` has a type path.
 /// The derive of `Reflect` makes it equal to the type name, except for a type with a `type_path`
 /// attribute, such as the components of this crate, and for a type in a function. A world that loads a timer
 /// therefore looks the name up among the type paths.
 #[derive(Resource, Default)]
-struct TimedComponents(HashMap<Keyed, TimedComponent>);
-
-/// A component, and the observer that ends its timer when it is removed.
-type TimedComponent = (ComponentId, Entity);
+struct TimedComponents {
+    /// By type name.
+    known: HashMap<Keyed, ComponentId>,
+    /// The components whose removal ends their timers. One observer watches them all, on the entity of this resource: a
+    /// game that despawns every entity without a resource spares it.
+    watched: HashMap<ComponentId, Keyed>,
+}
 
 /// Lets a loaded timer find a component by its type name.
 #[cfg(feature = "serialize")]
@@ -95,7 +98,7 @@ pub(crate) fn know_component<C: Component>(world: &mut World, id: ComponentId) {
     let mut timed = world.get_resource_or_init::<TimedComponents>();
     let key = Keyed::new(type_name::<C>());
     // The observer comes with the first timer.
-    timed.0.entry(key).or_insert((id, Entity::PLACEHOLDER));
+    timed.known.entry(key).or_insert(id);
 }
 
 pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
@@ -148,21 +151,24 @@ fn end(world: &mut World, owner: Entity, key: &Keyed) {
     }
 }
 
-/// Returns the timer that ends the component with this name, if any.
-fn timed(world: &World, key: &Keyed) -> Option<TimedComponent> {
+/// Returns the component with this name that has had a limited time in this world, if any.
+fn known(world: &World, key: &Keyed) -> Option<ComponentId> {
     let timed = world.get_resource::<TimedComponents>()?;
-    timed.0.get(key).copied()
+    timed.known.get(key).copied()
 }
 
 fn is_watched(world: &World, key: &Keyed) -> bool {
-    let timed = timed(world, key);
-    timed.is_some_and(|(_, observer)| world.entities().contains_spawned(observer))
+    let timed = world.get_resource::<TimedComponents>();
+    timed.is_some_and(|timed| {
+        let component = timed.known.get(key);
+        component.is_some_and(|it| timed.watched.contains_key(it))
+    })
 }
 
 /// Finds a component that has had a limited time in this world, or that is registered for reflection.
 fn find(world: &mut World, key: &Keyed) -> Option<ComponentId> {
-    match timed(world, key) {
-        Some((id, _)) => Some(id),
+    match known(world, key) {
+        Some(id) => Some(id),
         #[cfg(feature = "bevy_reflect")]
         None => {
             let registry = world.get_resource::<AppTypeRegistry>()?.clone();
@@ -186,14 +192,13 @@ fn type_path(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Notes the component with this name, and adds the observer of its removal, unless the world has
-/// it.
+/// Notes the component with this name, and lets the observer watch its removal.
 ///
 /// # Errors
 ///
 /// Returns an error if another component has the name.
 fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result {
-    if timed(world, key).is_some_and(|(other, _)| other != id) {
+    if known(world, key).is_some_and(|other| other != id) {
         return Err(format!(
             "two components with limited times are named {key}: rename one, or move it to another \
              module"
@@ -203,9 +208,27 @@ fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result {
     if is_watched(world, key) {
         return Ok(());
     }
-    let removed = key.clone();
-    let observer = Observer::new(move |on: On<RemoveEvent>, mut world: DeferredWorld| {
-        if let Some(timer) = holder(&world, on.entity, removed.id()) {
+    let mut timed = world.get_resource_or_init::<TimedComponents>();
+    timed.known.insert(key.clone(), id);
+    timed.watched.insert(id, key.clone());
+    let observer = Observer::new(end_timers).with_components(timed.watched.keys().copied());
+    if let Some(holder) = world.resource_entity::<TimedComponents>() {
+        // An observer can't watch more components later.
+        world
+            .entity_mut(holder)
+            .remove::<Observer>()
+            .insert(observer);
+    }
+    Ok(())
+}
+
+/// Ends the timers of the components that are removed.
+fn end_timers(removed: On<RemoveEvent>, mut world: DeferredWorld) {
+    for component in removed.trigger().components {
+        let timed = world.get_resource::<TimedComponents>();
+        let key = timed.and_then(|timed| timed.watched.get(component));
+        let timer = key.and_then(|key| holder(&world, removed.entity, key.id()));
+        if let Some(timer) = timer {
             // Another observer may have brought the component back: it stays.
             let mut commands = world.commands();
             commands
@@ -213,9 +236,5 @@ fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result {
                 .try_insert(CrateTimer::Over)
                 .try_despawn();
         }
-    });
-    let observer = world.spawn(observer.with_component(id)).id();
-    let mut timed = world.get_resource_or_init::<TimedComponents>();
-    timed.0.insert(key.clone(), (id, observer));
-    Ok(())
+    }
 }

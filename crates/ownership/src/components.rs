@@ -1,10 +1,12 @@
 //! The components of the game that are stored with their entities.
 
-use core::{cmp::Ordering, fmt};
+use core::{cmp::Ordering, fmt, marker::PhantomData};
 use std::sync::Arc;
 
 use bevy_app::prelude::*;
-use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
+use bevy_ecs::{
+    entity::EntityHashMap, entity_disabling::Disabled, observer::IntoObserver, prelude::*,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -21,6 +23,10 @@ pub(crate) struct Declared {
     load: Arc<Load>,
     pub(crate) watch: fn(&mut App),
 }
+
+/// Shares its entity with the observer of the removals of `C`, so that a game does not despawn it.
+#[derive(Resource)]
+struct Watched<C: 'static>(PhantomData<fn(C)>);
 
 /// Inserts a component that this version or another one has stored.
 type Load = dyn Fn(&mut EntityWorldMut, u32, &[u8]) -> Result + Send + Sync;
@@ -49,8 +55,11 @@ impl Declared {
             save: |entity| entity.get::<C>().map(postcard::to_allocvec),
             load: Arc::new(load),
             watch: |app| {
-                app.add_systems(Last, note_changes::<C>.before(StoreFrame))
-                    .add_observer(note_removal::<C>);
+                if !app.world().contains_resource::<Watched<C>>() {
+                    app.add_systems(Last, note_changes::<C>.before(StoreFrame));
+                    let observer = note_removal::<C>.into_observer();
+                    app.world_mut().spawn((Watched::<C>(PhantomData), observer));
+                }
             },
         }
     }

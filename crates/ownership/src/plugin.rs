@@ -2,7 +2,7 @@
 
 use bevy_app::prelude::*;
 use bevy_due::{DueSystems, worlds::StableKey};
-use bevy_ecs::prelude::*;
+use bevy_ecs::{observer::IntoObserver, prelude::*};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -46,7 +46,7 @@ use crate::{
 /// ```
 /// use bevy_due::{message::Packet, prelude::*, worlds::StableKey};
 /// use bevy_due_ownership::Zone;
-/// use bevy_ecs::prelude::*;
+/// use bevy_ecs::{observer::IntoObserver, prelude::*};
 ///
 /// const PING: u32 = 1;
 /// const PONG: u32 = 2;
@@ -125,7 +125,7 @@ impl ZonePlugin {
     /// ```
     /// use bevy_due::worlds::StableKey;
     /// use bevy_due_ownership::Shard;
-    /// use bevy_ecs::prelude::*;
+    /// use bevy_ecs::{observer::IntoObserver, prelude::*};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Component, Serialize, Deserialize)]
@@ -181,11 +181,12 @@ struct Opening(ZonePlugin);
 
 impl Plugin for ZonePlugin {
     fn build(&self, app: &mut App) {
+        // An observer shares the entity of a resource, any one: a game that despawns every entity without a resource
+        // spares it.
+        let world = app.world_mut();
+        world.spawn((Noted::default(), note_birth.into_observer()));
+        world.spawn((Outgoing::default(), note_death.into_observer()));
         app.insert_resource(Opening(self.clone()))
-            .init_resource::<Noted>()
-            .init_resource::<Outgoing>()
-            .add_observer(note_birth)
-            .add_observer(note_death)
             .add_systems(PreStartup, open_zone)
             .add_systems(PreUpdate, receive.after(DueSystems::Messages))
             .add_systems(Last, store.in_set(StoreFrame));

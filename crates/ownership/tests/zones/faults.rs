@@ -8,13 +8,22 @@ use std::time::Instant;
 
 use bevy_app::prelude::*;
 use bevy_due::{
+    DuePlugin,
     message::{MessageCommandsExt, Packet},
-    worlds::StableKey,
+    worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{
-    DurableCommandsExt, DurableEntityCommandsExt, MailReturned, MoveFailed, Zone,
+    DurableCommandsExt, DurableEntityCommandsExt, MailReturned, MoveFailed, Shard, SimulatedDisk,
+    Zone,
 };
-use bevy_ecs::{error::FallbackErrorHandler, prelude::*};
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    error::{FallbackErrorHandler, ignore},
+    prelude::*,
+    resource::IsResource,
+};
+use bevy_time::TimePlugin;
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, GOLD, Ledger};
 
@@ -179,6 +188,37 @@ fn a_game_that_despawns_everything_ends_its_zone() {
     }
     cluster.update();
     assert!(cluster.has_ended(0));
+}
+
+/// Bevy must not despawn an observer together with what it observes.
+#[test]
+fn a_game_may_despawn_every_entity_in_one_call() {
+    #[derive(Component, Serialize, Deserialize)]
+    struct Gold(u64);
+
+    /// Lets Bevy despawn by archetypes.
+    #[derive(Component)]
+    #[component(storage = "SparseSet")]
+    struct Kept;
+
+    let shard = Shard::open_simulated(SimulatedDisk::new(1)).unwrap();
+    let mut app = App::new();
+    let hero = (HERO, Gold(1000));
+    // Its archetype is older than the zone, so the observers of the zone would despawn first.
+    let first = app.world_mut().spawn(hero).id();
+    app.world_mut().despawn(first);
+    let zone = shard.zone(StableKey(1)).component::<Gold>("gold");
+    app.insert_resource(FallbackErrorHandler(ignore))
+        .add_plugins((TimePlugin, DuePlugin::default(), zone));
+    let groups = WorldGroups::new();
+    groups.add("zones", &mut app);
+    app.update();
+    app.world_mut().spawn((HERO, Gold(1000)));
+    app.update();
+    app.world_mut()
+        .despawn_all::<(Without<IsResource>, Without<Kept>, Allow<Disabled>)>();
+    app.update();
+    assert!(app.should_exit().is_some(), "the zone ends");
 }
 
 /// The calls after the one that panics are made, in this zone and in others.

@@ -8,7 +8,10 @@ use bevy_ecs::prelude::*;
 use bevy_reflect::Reflect;
 
 use super::{IntoKey, Keyed, events::is_observed, key::KeyId};
-use crate::clock::{ClockId, PackedClockId, saturating_nanos};
+use crate::{
+    clock::{ClockId, PackedClockId, saturating_nanos},
+    recent_peak::RecentPeak,
+};
 
 /// Triggered when a timer is cancelled before its last firing.
 ///
@@ -332,11 +335,12 @@ pub enum CancelReason {
 /// Cancellations in the order in which they happened, to be written as messages in the next run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancellations {
-    /// The last that were written. Observers may not have seen these yet.
+    /// Those that the last run has written. Observers may not have seen these yet.
     written: Vec<TimerCancelled>,
     unwritten: Vec<TimerCancelled>,
     /// The number of the first one that is kept.
     first: u64,
+    peak: RecentPeak,
 }
 
 impl Cancellations {
@@ -366,11 +370,72 @@ impl Cancellations {
         self.unwritten.len() as u64
     }
 
-    /// Writes all cancellations.
-    pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
+    /// Forgets what the previous run has written, at the start of a run. Gives back memory that was not needed recently.
+    #[inline]
+    pub(super) fn forget_written(&mut self) {
+        if self.written.is_empty() && self.peak.is_over() {
+            return;
+        }
+        self.peak.note(self.written.len());
         self.first += self.written.len() as u64;
         self.written.clear();
+        for buffer in [&mut self.written, &mut self.unwritten] {
+            buffer.shrink_to(self.peak.enough(buffer.capacity()));
+        }
+    }
+
+    /// Writes all cancellations, after the run has [forgotten](Self::forget_written) the earlier ones.
+    pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
+        debug_assert!(self.written.is_empty(), "{} are left", self.written.len());
         mem::swap(&mut self.written, &mut self.unwritten);
         messages.write_batch(self.written.iter().copied());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a run after this many cancellations, and returns the capacity of the buffers.
+    fn run(reports: &mut Cancellations, cancelled: usize) -> usize {
+        let report = TimerCancelled::new(Entity::PLACEHOLDER, CancelReason::Removed);
+        for _ in 0..cancelled {
+            reports.push(report);
+        }
+        reports.forget_written();
+        reports.write(&mut Messages::default());
+        reports.written.capacity() + reports.unwritten.capacity()
+    }
+
+    #[test]
+    fn written_cancellations_give_their_memory_back() {
+        let mut reports = Cancellations::default();
+        let full = run(&mut reports, 10_000);
+        assert!(full >= 10_000, "{full}");
+        for _ in 0..1000 {
+            run(&mut reports, 0);
+        }
+        let capacity = run(&mut reports, 0);
+        assert!(capacity < 400, "{capacity}");
+    }
+
+    #[test]
+    fn a_cancellation_can_be_changed_until_the_next_run() {
+        let mut reports = Cancellations::default();
+        let report = TimerCancelled::new(Entity::PLACEHOLDER, CancelReason::Removed);
+        let [first, second] = [0, 1].map(|_| reports.push(report));
+        run(&mut reports, 0);
+        let third = reports.push(report);
+        for number in [first, second, third] {
+            assert!(reports.get_mut(number).is_some(), "{number}");
+        }
+        run(&mut reports, 0);
+        assert!(
+            reports.get_mut(second).is_none(),
+            "written before the last run"
+        );
+        assert!(reports.get_mut(third).is_some());
+        run(&mut reports, 0);
+        assert!(reports.get_mut(third).is_none());
     }
 }

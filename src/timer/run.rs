@@ -372,6 +372,7 @@ impl TimerQueues {
     /// Starts the statistics of a run.
     fn begin_run(&mut self, scope: Scope) {
         let reports = &mut self.reports;
+        reports.cancelled.forget_written();
         reports.runs[Reports::index(scope)] = RunStats {
             armed: mem::take(&mut reports.armed),
             cancelled: reports.cancelled.len(),

@@ -508,6 +508,27 @@ fn a_rollback_costs_what_has_changed() {
 }
 
 #[test]
+fn a_snapshot_does_not_copy_the_cancellations_of_earlier_frames() {
+    let bytes = |cancelled: usize| {
+        let mut app = app_with(0, false);
+        let timers = (0..cancelled).map(|_| Timer::after(1.0));
+        let timers: Vec<Entity> = app.world_mut().spawn_batch(timers).collect();
+        app.update();
+        for timer in timers {
+            app.world_mut().despawn(timer);
+        }
+        app.update();
+        app.update();
+        let first = app.world_mut().snapshot_timers();
+        let bytes = measure(|| _ = app.world_mut().snapshot_timers()).bytes_total;
+        drop(first);
+        bytes
+    };
+    let [few, many] = [10, 5_000].map(bytes);
+    assert!(many <= few + 1_000, "{few} and {many} bytes");
+}
+
+#[test]
 fn a_world_whose_snapshots_were_dropped_keeps_no_journal() {
     let mut app = app_with(0, false);
     let firing = (0..100).map(|_| Timer::every(Duration::from_nanos(FRAME)));

@@ -90,6 +90,9 @@ impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
     /// its own. A system whose parameters are not available, such as a [`Single`] without a match,
     /// is skipped.
     ///
+    /// The system belongs to the world that runs it first. In another world, a clone of the
+    /// [`TimerAction`] is an error.
+    ///
     /// # Examples
     ///
     /// ```

@@ -2,7 +2,7 @@
 
 use std::{panic::catch_unwind, sync::Arc};
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{OnClock, Timer, TimerFired, prelude::*, timer::TimedCommands};
 use bevy_ecs::{
@@ -300,6 +300,43 @@ fn a_system_that_captures_goes_on_after_a_panic() {
         catch_unwind(frame).ok();
     }
     assert_eq!(ran(&mut app), ["ran"; 3]);
+}
+
+/// Bevy's systems keep their state for one world.
+#[test]
+fn a_copied_command_is_an_error_in_a_second_world() {
+    fn noted(mut ran: ResMut<Ran>) {
+        ran.0.push("function");
+    }
+
+    let (mut first, mut second) = (delayed_app(), delayed_app());
+    second.insert_resource(FallbackErrorHandler(record));
+    let captured = "closure";
+    let closure = move |mut ran: ResMut<Ran>| ran.0.push(captured);
+    let mut commands = first.world_mut().commands();
+    let timers = [
+        commands.after(ms(10)).run(noted).id(),
+        commands.after(ms(10)).run(closure).id(),
+    ];
+    first.world_mut().flush();
+    let actions = timers.map(|it| first.world().get::<TimerAction>(it).unwrap().clone());
+    advance_ms(&mut first, 10);
+    assert_eq!(ran(&mut first), ["function", "closure"]);
+    for action in actions {
+        second.world_mut().spawn((Timer::after(ms(10)), action));
+    }
+    advance_ms(&mut second, 10);
+    assert_eq!(ran(&mut second), [""; 0]);
+    let reports = errors();
+    assert_eq!(reports.len(), 2, "{reports:?}");
+    for (report, name) in reports.iter().zip(["noted", "closure"]) {
+        assert!(report.contains("another world"), "{report}");
+        assert!(report.contains(name), "{report}");
+    }
+    second.world_mut().commands().after(ms(10)).run(noted);
+    second.world_mut().flush();
+    advance_ms(&mut second, 10);
+    assert_eq!(ran(&mut second), ["function"], "its own command runs");
 }
 
 #[test]

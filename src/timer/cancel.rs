@@ -5,6 +5,7 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use super::{
     CancelReason, CrateTimer, Keyed, Kind, Timer, TimerCancelled, TimerQueues,
     arm::queues_and_entity,
+    place::Place,
     queued::Mark,
     saving::TimerState,
     setting::{Modified, Setting},
@@ -101,34 +102,13 @@ pub(super) fn take_out(
     reason: CancelReason,
 ) -> Option<(u64, Option<Entity>)> {
     let Some((queues, table, entity_ref)) = queues_and_entity(world, entity) else {
-        leave(world.get::<Timer>(entity)?);
-        return None;
+        return take_out_of_resource(world, entity, reason);
     };
-    let timer = entity_ref.get::<Timer>()?;
-    let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
-    let saved = match timer.loaded() {
-        Some(TimerState::Armed(progress)) => progress.remaining,
-        _ => 0,
-    };
-    leave(timer);
-    let place = place?;
-    let clock = place.0;
+    let leaving = Leaving::new(entity_ref.get::<Timer>()?)?;
+    let (clock, chosen) = (leaving.place.0, leaving.chosen);
     let now = table.reading(clock).map(|reading| reading.now);
-    let (count, left, remaining, is_new) = queues.take(place, |deadline, taken| {
-        // A loaded timer may be cancelled before its clock is there.
-        let remaining = now.map_or(saved, |now| {
-            taken.deadline_at(now, deadline).saturating_sub(now)
-        });
-        let remaining = remaining.min(taken.wait(timer.delay));
-        let is_new = taken.is(Mark::Unsettled);
-        (taken.count(), taken.left().unwrap_or(0), remaining, is_new)
-    })?;
-    let cancelled = || TimerCancelled {
-        count,
-        left,
-        remaining,
-        ..TimerCancelled::new(entity, reason)
-    };
+    let (taken, is_new) = leaving.take(queues, now)?;
+    let cancelled = || taken.cancelled(entity, reason);
     let modified = queues.arming.modifiers.note(entity_ref.archetype());
     let is_plain = modified == Modified::Nothing;
     let is_settled = !is_new || is_plain && clock == ClockTable::GAME.0;
@@ -144,6 +124,88 @@ pub(super) fn take_out(
         return Some((number, cancelled.notified_owner()));
     }
     report_settled(world, cancelled(), (settled, chosen))
+}
+
+/// Does the same for a timer on the entity of the queues or of the clocks, which can't be borrowed twice.
+#[cold]
+fn take_out_of_resource(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    reason: CancelReason,
+) -> Option<(u64, Option<Entity>)> {
+    let leaving = Leaving::new(world.get::<Timer>(entity)?)?;
+    let (clock, chosen) = (leaving.place.0, leaving.chosen);
+    let table = world.get_resource::<ClockTable>()?;
+    let now = table.reading(clock).map(|reading| reading.now);
+    let id = table.id(clock);
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    let (taken, is_new) = leaving.take(&mut queues, now)?;
+    let settled = id.filter(|_| !is_new);
+    report_settled(world, taken.cancelled(entity, reason), (settled, chosen))
+}
+
+/// A timer that has left its seat, but not its queue.
+struct Leaving {
+    place: Place,
+    chosen: Option<ClockId>,
+    /// The remaining time of a loaded timer whose clock may not be there.
+    saved: u64,
+    delay: u64,
+}
+
+/// How far a timer had come.
+struct Taken {
+    count: u64,
+    left: u32,
+    remaining: u64,
+}
+
+impl Leaving {
+    /// Empties the seat of a timer. Returns `None` if it was not armed.
+    #[inline]
+    fn new(timer: &Timer) -> Option<Self> {
+        let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
+        let saved = match timer.loaded() {
+            Some(TimerState::Armed(progress)) => progress.remaining,
+            _ => 0,
+        };
+        leave(timer);
+        Some(Self {
+            place: place?,
+            chosen,
+            saved,
+            delay: timer.delay,
+        })
+    }
+
+    /// Takes the timer out of its queue, and tells whether it was new.
+    #[inline]
+    fn take(&self, queues: &mut TimerQueues, now: Option<u64>) -> Option<(Taken, bool)> {
+        queues.take(self.place, |deadline, timer| {
+            // A loaded timer may be cancelled before its clock is there.
+            let remaining = now.map_or(self.saved, |now| {
+                timer.deadline_at(now, deadline).saturating_sub(now)
+            });
+            let taken = Taken {
+                count: timer.count(),
+                left: timer.left().unwrap_or(0),
+                remaining: remaining.min(timer.wait(self.delay)),
+            };
+            (taken, timer.is(Mark::Unsettled))
+        })
+    }
+}
+
+impl Taken {
+    #[inline]
+    fn cancelled(&self, entity: Entity, reason: CancelReason) -> TimerCancelled {
+        TimerCancelled {
+            count: self.count,
+            left: self.left,
+            remaining: self.remaining,
+            ..TimerCancelled::new(entity, reason)
+        }
+    }
 }
 
 /// Reports a cancellation with its clock, its owner and its key.

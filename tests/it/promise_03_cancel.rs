@@ -3,9 +3,10 @@
 use crate::support::*;
 use bevy_app::App;
 use bevy_due::{
-    CancelReason, Clock, ClockId, OnClock, Owned, OwnedBy, Timer, TimerCancelled, TimerFired,
+    CancelReason, Clock, ClockId, DueWorldExt, OnClock, Owned, OwnedBy, Timer, TimerCancelled,
+    TimerFired,
 };
-use bevy_ecs::{message::Messages, prelude::*};
+use bevy_ecs::{message::Messages, prelude::*, resource::IsResource};
 
 #[derive(Component)]
 struct Victim(Entity);
@@ -379,4 +380,35 @@ fn cancellations_are_written_as_messages_in_the_next_run() {
     app.world_mut().entity_mut(entity).remove::<Timer>();
     advance_ms(&mut app, 1);
     assert_eq!(written(&app), [(entity, owner, CancelReason::Removed)]);
+}
+
+/// A resource is a component of its own entity, also one of this crate.
+#[test]
+fn a_timer_on_the_entity_of_a_resource_can_be_cancelled() {
+    let mut app = app();
+    let mut resources = app.world_mut().query_filtered::<Entity, With<IsResource>>();
+    let resources: Vec<Entity> = resources.iter(app.world()).collect();
+    for is_new in [true, false] {
+        for &resource in &resources {
+            let mut resource = app.world_mut().entity_mut(resource);
+            resource.insert(Timer::after(ms(20)));
+        }
+        if !is_new {
+            advance_ms(&mut app, 10);
+        }
+        for &resource in &resources {
+            let mut resource = app.world_mut().entity_mut(resource);
+            resource.insert(Timer::after(ms(30)));
+            resource.remove::<Timer>();
+        }
+        let cancelled = cancelled(&mut app);
+        for reason in [CancelReason::Replaced, CancelReason::Removed] {
+            let cancelled = cancelled.iter().filter(|(_, it)| *it == reason);
+            assert_eq!(cancelled.count(), resources.len(), "{reason:?}");
+        }
+        advance_ms(&mut app, 40);
+        assert_eq!(firings(&mut app), []);
+    }
+    let timers = app.world_mut().with_timers(|timers| timers.count());
+    assert_eq!(timers, 0);
 }

@@ -211,6 +211,9 @@ pub trait DueEntityCommandsExt {
     }
 
     /// Delays the timer on this entity and all timers that belong to it.
+    ///
+    /// As for [`cancel_timers`](Self::cancel_timers), a [`DespawnAfter`](crate::DespawnAfter), a component [for
+    /// a limited time](Self::insert_for) and open requests are not affected.
     #[track_caller]
     fn delay_timers_by(&mut self, by: impl IntoDuration) -> &mut Self {
         let by = by.into_duration();

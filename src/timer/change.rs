@@ -369,8 +369,10 @@ pub(crate) fn change_keyed(
 pub(crate) fn delay_all(world: &mut World, owner: Entity, by: Duration) {
     let owned = owned_by(world, owner).into_iter();
     for entity in iter::once(owner).chain(owned) {
-        // Without an armed timer, there is no deadline to move.
-        change_timer(world, entity, |timer| timer.delay_by(by)).ok();
+        if changes_with_owner(world, entity) {
+            // Without an armed timer, there is no deadline to move.
+            change_timer(world, entity, |timer| timer.delay_by(by)).ok();
+        }
     }
 }
 
@@ -417,20 +419,21 @@ pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &impl IntoKey)
 
 /// Cancels the timer on `owner` and all timers that belong to it.
 pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
-    if is_cancelled_with_owner(world, owner) {
+    if changes_with_owner(world, owner) {
         cancel_now(world, owner, CancelReason::Cancelled, WhenDone::Keep);
     }
     for timer in owned_by(world, owner) {
         // A handler may have moved it to another owner.
-        if world.get::<OwnedBy>(timer) == Some(&OwnedBy(owner))
-            && is_cancelled_with_owner(world, timer)
+        if world.get::<OwnedBy>(timer) == Some(&OwnedBy(owner)) && changes_with_owner(world, timer)
         {
             cancel_and_despawn(world, timer, CancelReason::Cancelled);
         }
     }
 }
 
-fn is_cancelled_with_owner(world: &World, timer: Entity) -> bool {
+/// Returns `true` if the calls for all timers of an owner apply to the timer on an entity. Those that the crate arms for
+/// other features are left out.
+fn changes_with_owner(world: &World, timer: Entity) -> bool {
     let feature = world.get::<CrateTimer>(timer);
     world.get::<Timer>(timer).is_some() && feature.is_none_or(|it| *it == CrateTimer::Commands)
 }

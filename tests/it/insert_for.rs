@@ -156,6 +156,30 @@ fn the_time_survives_cancel_timers_but_not_its_own_cancellation() {
     assert_eq!(shield(&app, hero), None, "no timer, no component");
 }
 
+/// The calls for all timers of an owner have one rule.
+#[test]
+fn the_time_is_not_delayed_with_the_timers_of_its_owner() {
+    let mut app = app();
+    let hero = spawn(&mut app, "x", Timer::after(ms(20)));
+    shield_for(&mut app, hero, 20, 1);
+    app.world_mut().entity_mut(hero).delay_timers_by(ms(10));
+    let limit = owned(app.world(), hero)[0];
+    app.world_mut().entity_mut(limit).delay_timers_by(ms(10));
+    advance_ms(&mut app, 20);
+    assert_eq!(shield(&app, hero), None);
+    assert_eq!(fired_at(&mut app), [("", 20)]);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("x", 30)]);
+    shield_for(&mut app, hero, 20, 1);
+    app.world_mut()
+        .entity_mut(hero)
+        .change_timer(type_name::<Shield>(), |timer| {
+            timer.delay_by(ms(10));
+        });
+    advance_ms(&mut app, 20);
+    assert_eq!(shield(&app, hero), Some(1), "by its key");
+}
+
 #[test]
 fn a_component_does_not_outlive_its_clock() {
     let mut app = app();

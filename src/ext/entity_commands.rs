@@ -56,6 +56,9 @@ pub trait DueEntityCommandsExt {
     /// [`Clock`](crate::Clock), on the parent of that one. So neither a slow nor a pause of the entity
     /// prolongs it: its timer [runs while it is paused](crate::timer::RunsWhilePaused).
     ///
+    /// The time is a `Duration`, a number of seconds, or a [`DespawnAfter`](crate::DespawnAfter). In a handler, a time that
+    /// counts [since](crate::DespawnAfter::since) the deadline is as long in a long frame as in a short one.
+    ///
     /// If the component is inserted again with this method, the later end counts: the time is never
     /// shortened. A plain `insert` changes the value, but not the end. If you remove the component, its
     /// timer ends; inserting it again with `insert` makes it permanent. If it was already permanent, this
@@ -75,6 +78,10 @@ pub trait DueEntityCommandsExt {
     ///
     /// For [`Paused`](crate::Paused), this is [`pause_for`](Self::pause_for). `Disabled` is an error,
     /// because the timers of a disabled entity stop.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `time` is a negative, infinite or invalid number.
     ///
     /// # Examples
     ///
@@ -101,8 +108,12 @@ pub trait DueEntityCommandsExt {
     /// ```
     #[track_caller]
     #[doc(alias("timed", "buff", "temporary"))]
-    fn insert_for<C: Component>(&mut self, time: impl IntoDuration, component: C) -> &mut Self {
-        let time = time.into_duration();
+    fn insert_for<C: Component>(
+        &mut self,
+        time: impl Into<DespawnAfter>,
+        component: C,
+    ) -> &mut Self {
+        let time = time.into();
         // Bevy notes the caller as the place that inserts it.
         let insert = entity_command::insert(component, InsertMode::Replace);
         self.with_world(move |world, owner| insert_for::<C>(world, owner, time, insert))
@@ -170,10 +181,30 @@ pub trait DueEntityCommandsExt {
     /// slow does not prolong the pause. Pauses overlap, and the last end wins: see
     /// [`Pauses`](crate::timer::Pauses). The call spawns an entity with `Pauses` and a
     /// [`DespawnAfter`](crate::DespawnAfter).
+    ///
+    /// The duration is a `Duration`, a number of seconds, or a `DespawnAfter`. In a handler, a pause that counts
+    /// [since](crate::DespawnAfter::since) the deadline is as long in a long frame as in a short one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `duration` is a negative, infinite or invalid number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// fn flash(fired: On<TimerFired>, mut commands: Commands) {
+    ///     let stun = DespawnAfter::new(2.0).since(fired.deadline());
+    ///     commands.entity(fired.owner()).pause_for(stun);
+    /// }
+    /// # World::new().add_observer(flash);
+    /// ```
     #[doc(alias("stun", "freeze"))]
     #[track_caller]
-    fn pause_for(&mut self, duration: impl IntoDuration) -> &mut Self {
-        let lifetime = DespawnAfter::new(duration);
+    fn pause_for(&mut self, duration: impl Into<DespawnAfter>) -> &mut Self {
+        let lifetime = duration.into();
         self.with_world(move |world, target| pause_for(world, target, lifetime))
     }
 

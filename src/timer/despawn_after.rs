@@ -7,6 +7,7 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_reflect::prelude::*;
 
 use super::{IntoDuration, Timer, arm, cancel};
+use crate::clock::Reading;
 
 /// Despawns the entity after a delay.
 ///
@@ -85,15 +86,70 @@ impl DespawnAfter {
         Self(Timer::after(delay))
     }
 
-    /// Returns the delay from insertion to the despawn, at most `u64::MAX` nanoseconds.
+    /// Counts the delay from `time` on the clock, instead of from insertion.
+    ///
+    /// Use this for an effect that a handler starts. It then counts from the deadline that was just reached, not from
+    /// the end of the frame in which it was handled, and is as long in a long frame as in a short one. It may be over
+    /// already.
+    ///
+    /// [`Timer::since`](crate::Timer::since) does the same for a timer.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `time` is a negative, infinite or invalid number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{clock::SpeedModifier, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Sun;
+    ///
+    /// fn dusk(fired: On<TimerFired>, sun: Single<Entity, With<Sun>>, mut commands: Commands) {
+    ///     let night = DespawnAfter::new(1.0).since(fired.deadline());
+    ///     commands.spawn((SpeedModifier::new(*sun, 0.0), night));
+    /// }
+    /// # World::new().add_observer(dusk);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn since(self, time: impl IntoDuration) -> Self {
+        Self(self.0.since(time))
+    }
+
+    /// Returns the delay from insertion or from [`since`](Self::since) to the despawn, at most `u64::MAX` nanoseconds.
     #[must_use]
     pub fn delay(&self) -> Duration {
         self.0.delay()
     }
 
+    /// Returns how much of the lifetime would be left now if it were inserted.
+    pub(super) fn left(&self, now: Option<Reading>) -> Duration {
+        let Some((since, now)) = self.0.options().since.zip(now) else {
+            return self.delay();
+        };
+        let end = now.passed(Duration::from_nanos(since).saturating_add(self.delay()));
+        Duration::from_nanos(end.saturating_sub(now.now))
+    }
+
     #[cfg(feature = "bevy_reflect")]
     fn detached(&self) -> Self {
         Self(self.0.detached())
+    }
+}
+
+/// A [`Duration`], or a number of seconds.
+impl<T: IntoDuration> From<T> for DespawnAfter {
+    /// Creates a lifetime, as [`new`](Self::new) does.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `delay` is a negative, infinite or invalid number.
+    #[track_caller]
+    fn from(delay: T) -> Self {
+        Self::new(delay)
     }
 }
 
@@ -113,6 +169,10 @@ impl FromReflect for DespawnAfter {
 
 impl fmt::Debug for DespawnAfter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DespawnAfter").field(&self.delay()).finish()
+        let delay = self.delay();
+        match self.0.options().since.map(Duration::from_nanos) {
+            None => write!(f, "DespawnAfter({delay:?})"),
+            Some(since) => write!(f, "DespawnAfter({delay:?}, since: {since:?})"),
+        }
     }
 }

@@ -20,22 +20,23 @@ use bevy_ecs::{
 use bevy_platform::collections::HashMap;
 
 use super::{
-    ArmedTimers, CrateTimer, DespawnAfter, Keyed, Timer, TimerAction, TimerQueues, keyed::holder,
+    ArmedTimers, CrateTimer, DespawnAfter, Keyed, TimerAction, TimerQueues, keyed::holder,
 };
 use crate::{
     call::call_with_world,
+    clock::ClockTable,
     owner::OwnedBy,
     pause::{Paused, RunsWhilePaused, clock_around, pause_for},
     report::report,
 };
 
-/// Inserts a component with a command, and removes it after `time` on the clock around the entity.
+/// Inserts a component with a command, and removes it after a lifetime on the clock around the entity.
 ///
 /// If the component already has an end, the later one counts. Without an end, it stays.
 pub(crate) fn insert_for<C: Component>(
     world: &mut World,
     owner: Entity,
-    time: Duration,
+    lifetime: DespawnAfter,
     insert: impl EntityCommand,
 ) {
     let Ok(was_there) = world.get_entity(owner).map(|it| it.contains::<C>()) else {
@@ -43,7 +44,7 @@ pub(crate) fn insert_for<C: Component>(
     };
     // These components would stop the timer that ends them.
     if TypeId::of::<C>() == TypeId::of::<Paused>() {
-        return pause_for(world, owner, DespawnAfter::new(time));
+        return pause_for(world, owner, lifetime);
     }
     if TypeId::of::<C>() == TypeId::of::<Disabled>() {
         let error = format!(
@@ -58,16 +59,20 @@ pub(crate) fn insert_for<C: Component>(
         return report::<C>(world, same_name);
     }
     insert.apply(world.entity_mut(owner));
+    let clock = clock_around(world, world.entity(owner));
     let stays = was_there
         && holder(world, owner, key.id()).is_none_or(|timer| {
             // In its last firing, the timer is no longer armed.
             let left = world.run_system_cached_with(remaining, timer);
+            let table = world.get_resource::<ClockTable>();
+            let now = table.and_then(|table| table.read(clock.0).ok());
+            let time = lifetime.left(now.map(|(_, reading)| reading));
             left.ok().flatten().is_some_and(|left| left > time)
         });
     if world.get::<C>(owner).is_some() && !stays {
         let end = (CrateTimer::InsertFor(key.clone()), TimerAction::despawn());
-        let clock = clock_around(world, world.entity(owner));
-        let timer = (Timer::after(time), clock, RunsWhilePaused);
+        let DespawnAfter(timer) = lifetime;
+        let timer = (timer, clock, RunsWhilePaused);
         world.spawn((OwnedBy(owner), key, timer, end));
     }
 }

@@ -171,9 +171,10 @@ impl ArmedTimers<'_, '_> {
         let lifetime = self.lifetimes.get(entity).ok()?;
         let (clock, key) = lifetime.0.seat.place()?;
         let now = self.table.reading(clock).map_or(0, |reading| reading.now);
-        let deadline = self.queues.get(clock)?.deadline(key, now)?;
-        let remaining = Duration::from_nanos(deadline.saturating_sub(now));
-        Some(remaining.min(lifetime.delay()))
+        let queue = self.queues.get(clock)?;
+        let remaining = queue.deadline(key, now)?.saturating_sub(now);
+        let wait = queue.timers.get(key)?.wait(lifetime.0.delay);
+        Some(Duration::from_nanos(remaining.min(wait)))
     }
 
     /// Returns the timer of `owner` with the least remaining time, if any.

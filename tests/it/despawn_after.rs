@@ -1,12 +1,13 @@
 //! `DespawnAfter`, and whether an entity outlives its last firing.
 
-use core::{mem, panic::AssertUnwindSafe};
+use core::{mem, panic::AssertUnwindSafe, time::Duration};
 use std::panic::catch_unwind;
 
 use crate::support::*;
 use bevy_app::{App, FixedPreUpdate};
 use bevy_due::{
-    DespawnAfter, OnClock, OwnedBy, Timer, TimerFired, prelude::*, timer::IntoDuration,
+    DespawnAfter, OnClock, OwnedBy, Timer, TimerFired, clock::SpeedModifier, prelude::*,
+    timer::IntoDuration,
 };
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
@@ -148,6 +149,116 @@ fn lifetimes_and_delayed_commands_do_not_notify_observers_of_the_owner() {
         2,
         "the end of a lifetime is not an event"
     );
+}
+
+#[test]
+fn a_lifetime_counts_from_a_time_on_its_clock() {
+    let mut app = app();
+    let clock = app.world_mut().spawn(Clock::new().with_speed(2.0)).id();
+    advance_ms(&mut app, 100);
+    let lifetime = |secs_since| DespawnAfter::new(ms(50)).since(secs_since);
+    let world = app.world_mut();
+    let [late, on_clock] = [lifetime(0.08), lifetime(0.18)].map(|it| world.spawn(it).id());
+    world.entity_mut(on_clock).insert(OnClock::new(clock));
+    let past = world.spawn(lifetime(0.01)).id();
+    let future = world.spawn(lifetime(1.0)).id();
+    let left = app
+        .world_mut()
+        .with_timers(|timers| [late, on_clock, past, future].map(|entity| timers.lifetime(entity)));
+    assert_eq!(left, [30, 30, 0, 950].map(|it| Some(ms(it))));
+    advance_ms(&mut app, 0);
+    assert!(!is_alive(&app, past), "it was over already");
+    advance_ms(&mut app, 14);
+    assert!(is_alive(&app, on_clock));
+    advance_ms(&mut app, 1);
+    assert!(!is_alive(&app, on_clock));
+    assert!(is_alive(&app, late));
+    advance_ms(&mut app, 15);
+    assert!(!is_alive(&app, late));
+    advance_ms(&mut app, 919);
+    assert!(is_alive(&app, future));
+    advance_ms(&mut app, 1);
+    assert!(!is_alive(&app, future));
+}
+
+/// One second of every two is dark. Without `since`, each night begins and ends with a frame, and lasts up to a frame
+/// too long.
+#[test]
+fn an_effect_of_a_handler_is_as_long_in_each_frame_length() {
+    fn sunlight(frame: u64, night: fn(Entity, &TimerFired, &mut Commands)) -> Duration {
+        let mut app = unobserved_app();
+        let sun = app.world_mut().spawn(Clock::new()).id();
+        app.world_mut().spawn(Timer::every(2).first_at(1)).observe(
+            move |fired: On<TimerFired>, mut commands: Commands| night(sun, &fired, &mut commands),
+        );
+        for _ in 0..42_000 / frame {
+            advance_ms(&mut app, frame);
+        }
+        now(&app, sun)
+    }
+
+    for frame in [16, 300, 700] {
+        let since = sunlight(frame, |sun, fired, commands| {
+            let night = DespawnAfter::new(1).since(fired.deadline());
+            commands.spawn((SpeedModifier::new(sun, 0.0), night));
+        });
+        let timer = sunlight(frame, |sun, fired, commands| {
+            let night = Timer::after(1).since(fired.deadline()).despawn_when_done();
+            commands.spawn((SpeedModifier::new(sun, 0.0), night));
+        });
+        assert_eq!(since, timer, "as a timer, in frames of {frame} ms");
+        let error = since.abs_diff(Duration::from_secs(21));
+        assert!(
+            error <= Duration::from_secs(1),
+            "{since:?} in frames of {frame} ms"
+        );
+    }
+}
+
+#[test]
+fn a_lifetime_is_a_number_of_seconds_or_a_duration() {
+    let lifetimes: [DespawnAfter; 4] = [3.into(), 3.0.into(), 3.0_f32.into(), ms(3000).into()];
+    for lifetime in lifetimes {
+        assert_eq!(lifetime, DespawnAfter::new(3));
+    }
+    let since = DespawnAfter::new(3).since(1);
+    assert_ne!(since, DespawnAfter::new(3));
+    assert_eq!(format!("{since:?}"), "DespawnAfter(3s, since: 1s)");
+    assert_eq!(format!("{:?}", DespawnAfter::new(3)), "DespawnAfter(3s)");
+}
+
+#[test]
+#[should_panic(expected = "must be finite and not negative, got -1 s")]
+fn a_negative_number_is_no_lifetime() {
+    _ = DespawnAfter::from(-1.0);
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_new_lifetime_is_saved_with_the_time_from_which_it_counts() {
+    use bevy_due::save::SaveWorldExt;
+    use bevy_ecs::entity::EntityHashMap;
+
+    let mut old = app();
+    advance_ms(&mut old, 100);
+    let clock = old.world_mut().spawn_empty().id();
+    let lifetime = DespawnAfter::new(ms(50)).since(ms(80));
+    // It does not count before its clock is there.
+    let entity = old.world_mut().spawn((lifetime, OnClock::new(clock))).id();
+    let saved = old.world_mut().save_timers().expect("it is data");
+    let mut new = app();
+    let mut entities = EntityHashMap::default();
+    new.world_mut()
+        .load_timers(&saved, &mut entities)
+        .expect("it is data");
+    let entity = entities[&entity];
+    new.world_mut()
+        .entity_mut(entity)
+        .insert(OnClock::new(ClockId::Virtual));
+    advance_ms(&mut new, 29);
+    assert!(is_alive(&new, entity));
+    advance_ms(&mut new, 1);
+    assert!(!is_alive(&new, entity));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use core::any::type_name;
 
 use crate::support::{errors::*, *};
 use bevy_app::App;
-use bevy_due::{OnClock, Timer, TimerCancelled, prelude::*, timer::RunsWhilePaused};
+use bevy_due::{OnClock, PausedBy, Timer, TimerCancelled, prelude::*, timer::RunsWhilePaused};
 use bevy_ecs::{
     entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*, resource::IsResource,
 };
@@ -237,6 +237,51 @@ fn an_observer_of_the_removal_may_bring_the_component_back() {
             assert_eq!(shield(&app, hero), millis.is_none().then_some(2), "{case}");
         }
     }
+}
+
+/// In a long frame, an effect that a handler starts counts from the deadline that has fired.
+#[test]
+fn a_limited_component_and_a_pause_count_from_a_time_on_their_clock() {
+    let mut app = app();
+    let half = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    // Effects count on the parent of the hero's own clock.
+    let hero = app.world_mut().spawn(Clock::of(half).with_speed(0.1)).id();
+    app.world_mut()
+        .spawn(Timer::after(ms(20)).on(half))
+        .observe(move |fired: On<TimerFired>, mut commands: Commands| {
+            let effect = DespawnAfter::new(ms(50)).since(fired.deadline());
+            let mut hero = commands.entity(hero);
+            hero.insert_for(effect.clone(), Shield(1)).pause_for(effect);
+        });
+    advance_ms(&mut app, 100);
+    let state = |app: &App| {
+        let hero = app.world().entity(hero);
+        [hero.contains::<Shield>(), hero.contains::<PausedBy>()]
+    };
+    assert_eq!(
+        state(&app),
+        [true, true],
+        "from 20 ms on, and it is at 50 ms"
+    );
+    advance_ms(&mut app, 39);
+    assert_eq!(state(&app), [true, true]);
+    advance_ms(&mut app, 1);
+    assert_eq!(state(&app), [false, false], "at 70 ms");
+
+    // The later end counts, whatever it counts from.
+    let shield_since = |app: &mut App, millis, since| {
+        let effect = DespawnAfter::new(ms(millis)).since(ms(since));
+        app.world_mut()
+            .entity_mut(hero)
+            .insert_for(effect, Shield(2));
+    };
+    shield_since(&mut app, 30, 70);
+    shield_since(&mut app, 90, 5);
+    shield_since(&mut app, 5, 75);
+    advance_ms(&mut app, 59);
+    assert_eq!(state(&app), [true, false]);
+    advance_ms(&mut app, 1);
+    assert_eq!(state(&app), [false, false], "at 100 ms");
 }
 
 /// The timer of the component is no longer armed then, but it is still the one that ends it.

@@ -87,24 +87,32 @@ impl TryFrom<TimerData> for Timer {
 }
 
 /// The serialized form of a [`DespawnAfter`].
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(serde::Deserialize)]
 #[serde(rename = "DespawnAfter", deny_unknown_fields)]
 pub(in crate::timer) struct LifetimeData {
     delay: Duration,
+    since: Option<Duration>,
     state: Option<TimerState>,
 }
 
 impl Serialize for DespawnAfter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let state = self.0.written_state().map_err(unserializable)?;
-        let delay = self.delay();
-        LifetimeData { delay, state }.serialize(serializer)
+        let since = self.0.options().since.map(Duration::from_nanos);
+        let mut fields = Fields::new(serializer, "DespawnAfter", 3)?;
+        fields.required("delay", &self.delay())?;
+        fields.add("since", &since)?;
+        fields.required("state", &state)?;
+        fields.end()
     }
 }
 
 impl From<LifetimeData> for DespawnAfter {
     fn from(data: LifetimeData) -> Self {
         let mut lifetime = Self::new(data.delay);
+        if let Some(since) = data.since {
+            lifetime = lifetime.since(since);
+        }
         if let Some(state) = data.state {
             lifetime.0.load(state);
         }

@@ -344,6 +344,7 @@ pub mod timer;
 use timer::{owner, pause};
 
 mod call;
+mod copies;
 mod journal;
 mod missing_plugin;
 mod recent_peak;

@@ -9,6 +9,7 @@ use bevy_reflect::prelude::*;
 use smallvec::SmallVec;
 
 use super::{id::ClockError, table::ClockTable, time::Speed};
+use crate::copies::{join_list, remove_if_empty};
 
 /// Multiplies the speed of a [`Clock`](crate::Clock), as long as this component exists.
 ///
@@ -63,7 +64,7 @@ use super::{id::ClockError, table::ClockTable, time::Speed};
 #[doc(alias("slow", "haste", "buff"))]
 #[derive(Component, Clone, Debug, PartialEq)]
 #[relationship(relationship_target = SpeedModifiers)]
-#[component(on_discard = on_discard)]
+#[component(on_insert = join_list::<Self>, on_discard = on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -254,6 +255,7 @@ fn update_later(world: &mut DeferredWorld, modifier: Entity) {
 
 /// Notes the modifiers of a scene, which may arrive after the components to which they refer.
 fn on_insert_modifiers(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    remove_if_empty::<SpeedModifiers>(&mut world, entity);
     update_clock_later(&mut world, entity);
 }
 

@@ -22,6 +22,7 @@ use super::{
     keyed::{free_key, take_key},
     pause::{follow_list, follow_owner},
 };
+use crate::copies::join_searched;
 
 /// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
 /// belong to another entity, its owner.
@@ -204,7 +205,12 @@ fn on_insert(mut world: DeferredWorld, context: HookContext) {
     let is_usual = matches!(context.relationship_hook_mode, RelationshipHookMode::Run);
     match world.get_mut::<Owned>(owner) {
         Some(mut owned) if is_usual && owner != entity => _ = owned.0.add(entity),
-        _ => <OwnedBy as Relationship>::on_insert(world.reborrow(), context),
+        _ => {
+            join_searched::<OwnedBy>(world.reborrow(), context, |owned, copy| {
+                owned.0.contains(copy)
+            });
+            <OwnedBy as Relationship>::on_insert(world.reborrow(), context);
+        }
     }
     follow_owner(&mut world, entity, true);
     take_key(&mut world, entity);

@@ -17,7 +17,10 @@ use super::{
     queues::change_armed,
     setting::Halt,
 };
-use crate::clock::{ClockId, ClockTable, OnClock, clock_of};
+use crate::{
+    clock::{ClockId, ClockTable, OnClock, clock_of},
+    copies::{join_list, remove_if_empty},
+};
 
 /// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
 /// entities that [belong to it](crate::OwnedBy), at any depth.
@@ -132,6 +135,7 @@ pub struct Paused;
 #[doc(alias("stun", "freeze", "PauseOf"))]
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[relationship(relationship_target = PausedBy)]
+#[component(on_insert = join_list::<Self>)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -143,7 +147,7 @@ pub struct Pauses(pub Entity);
 
 /// The [pauses](Pauses) of this entity. The entity is paused while it has this component.
 #[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
-#[component(storage = "SparseSet", on_insert = remove_if_empty)]
+#[component(storage = "SparseSet", on_insert = on_insert_pauses)]
 #[relationship_target(relationship = Pauses, linked_spawn)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -153,19 +157,8 @@ pub struct Pauses(pub Entity);
 )]
 pub struct PausedBy(Vec<Entity>);
 
-/// Bevy gives the clone of a paused entity an empty list, unless it clones the pauses, too.
-fn remove_if_empty(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let is_empty = move |world: &World| {
-        let pauses = world.get::<PausedBy>(entity);
-        pauses.is_some_and(RelationshipTarget::is_empty)
-    };
-    if is_empty(&world) {
-        world.commands().queue(move |world: &mut World| {
-            if is_empty(world) {
-                world.entity_mut(entity).remove::<PausedBy>();
-            }
-        });
-    }
+fn on_insert_pauses(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    remove_if_empty::<PausedBy>(&mut world, entity);
 }
 
 /// Lets the timer, the lifetime and the update callback on this entity run while a pause would stop them.
@@ -293,6 +286,7 @@ fn has(entity: EntityRef, mark: PauseMark) -> bool {
 /// Halts the timers of the entities on a list whose owner is paused, and puts them on its loaded clock: a scene inserts
 /// the list after both. What the owner owns may wait although the owner itself runs while it is paused.
 pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    remove_if_empty::<Owned>(&mut world, entity);
     follow_loaded_clock(&mut world, entity);
     let marks = [PauseMark::Paused, PauseMark::PausedBy, PauseMark::Disabled];
     let may_wait = world.get_entity(entity).is_ok_and(|entity| {

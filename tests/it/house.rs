@@ -39,7 +39,7 @@ const LAYERS: [&[&str]; 14] = [
     ],
     &["clock"],
     &["queue"],
-    &["journal", "report"],
+    &["copies", "journal", "report"],
 ];
 
 const MAX_EXPORTS: usize = 40;

@@ -2,8 +2,15 @@
 
 use crate::support::*;
 use bevy_app::{App, Update};
-use bevy_due::{CancelReason, Owned, OwnedBy, Timer, TimerCancelled, TimerFired};
-use bevy_ecs::prelude::*;
+use bevy_due::{
+    CancelReason, Owned, OwnedBy, PausedBy, Timer, TimerCancelled, TimerFired,
+    clock::{SpeedModifier, SpeedModifiers},
+    timer::Pauses,
+};
+use bevy_ecs::{
+    entity::{EntityCloner, EntityHashSet},
+    prelude::*,
+};
 
 #[test]
 fn a_timer_without_an_owner_belongs_to_its_entity() {
@@ -292,4 +299,73 @@ fn entities_join_their_owner_at_the_place_that_bevy_is_told() {
     let cancelled = cancelled(&mut app).into_iter();
     let cancelled: Vec<_> = cancelled.map(|(entity, _)| entity).collect();
     assert_eq!(cancelled, expected, "they go in this order");
+}
+
+/// Bevy leaves out the list of a target that it does not clone, too.
+#[test]
+fn a_copy_is_on_the_lists_of_its_targets() {
+    for is_linked in [true, false] {
+        let mut app = app();
+        let world = app.world_mut();
+        let [hero, field] = [0, 1].map(|_| world.spawn_empty().id());
+        let slow = (SpeedModifier::new(hero, 0.5), OwnedBy(field));
+        let stun = (Pauses(hero), OwnedBy(field));
+        let effects = [world.spawn(slow).id(), world.spawn(stun).id()];
+        world.flush();
+        let copied = |world: &mut World, entity: Entity| {
+            let copy = world.spawn_empty().id();
+            let mut cloner = EntityCloner::build_opt_out(world);
+            cloner.linked_cloning(is_linked).clone_entity(entity, copy);
+            world.flush();
+            copy
+        };
+
+        // The copies of the effects end with the field, too.
+        let copy = copied(world, hero);
+        let lists = |world: &World, hero: Entity| {
+            let hero = world.entity(hero);
+            let slows = hero.get::<SpeedModifiers>().map(|slows| slows.to_vec());
+            let stuns = hero.get::<PausedBy>();
+            let stuns = stuns.map(|stuns| stuns.iter().collect::<Vec<_>>());
+            [slows, stuns]
+        };
+        match is_linked {
+            true => {
+                let copies = lists(world, copy).map(|list| list.map(|list| list.len()));
+                assert_eq!(copies, [Some(1), Some(1)]);
+                let copies = lists(world, copy).into_iter().flatten().flatten();
+                let copies: EntityHashSet = copies.collect();
+                let new: EntityHashSet = owned(world, field).into_iter().skip(2).collect();
+                assert_eq!(new, copies);
+            }
+            false => {
+                assert_eq!(
+                    lists(world, copy),
+                    [None, None],
+                    "nothing slows or stuns it"
+                );
+                assert_eq!(owned(world, field), effects);
+            }
+        }
+
+        // The effects of a copy of the field act on the hero.
+        let copy = copied(world, field);
+        if is_linked {
+            let [slow, stun] = owned(world, copy)[..2] else {
+                panic!("{:?} should be copied", owned(world, field));
+            };
+            let expected = [vec![effects[0], slow], vec![effects[1], stun]];
+            assert_eq!(
+                lists(world, hero).map(|list| list.unwrap()[..2].to_vec()),
+                expected
+            );
+            world.despawn(copy);
+        } else {
+            assert!(!world.entity(copy).contains::<Owned>());
+        }
+        world.despawn(field);
+        assert_eq!(lists(world, hero), [None, None]);
+        assert_eq!(world.query::<&SpeedModifier>().iter(world).count(), 0);
+        assert_eq!(world.query::<&Pauses>().iter(world).count(), 0);
+    }
 }

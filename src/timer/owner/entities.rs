@@ -24,6 +24,10 @@ pub struct OwnedEntities {
 const INDEXED: usize = 16;
 
 impl OwnedEntities {
+    pub(super) fn contains(&self, entity: Entity) -> bool {
+        self.place_of(entity).is_some()
+    }
+
     fn place_of(&self, entity: Entity) -> Option<usize> {
         match &self.index {
             Some(index) => index.get(&entity).copied(),

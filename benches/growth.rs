@@ -15,7 +15,7 @@ use std::{env, time::Instant};
 
 use bevy_app::App;
 use bevy_due::{
-    DueWorldExt, Timer,
+    ClocksMut, DueWorldExt, Timer,
     message::{MessageContext, MessageEntityCommandsExt, NoAnswer},
     prelude::*,
 };
@@ -190,13 +190,14 @@ fn pause_in_a_handler(n: u32) -> (App, Box<dyn FnOnce(&mut App)>) {
     }
     app.world_mut()
         .spawn(Timer::every(FRAME).on(clock))
-        .observe(move |_: On<TimerFired>, mut clocks: Query<&mut Clock>| {
+        .observe(move |_: On<TimerFired>, mut clocks: ClocksMut| {
             clocks.get_mut(clock).unwrap().pause();
         });
     app.update();
     let run = move |app: &mut App| {
         for _ in 0..100 {
-            app.world_mut().get_mut::<Clock>(clock).unwrap().unpause();
+            let unpaused = app.world_mut().change_clock(clock, |clock| clock.unpause());
+            assert_eq!(unpaused, Ok(()));
             app.update();
         }
     };

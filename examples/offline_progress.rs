@@ -9,7 +9,7 @@ use core::{fmt::Display, time::Duration};
 use std::collections::BTreeMap;
 
 use bevy_app::prelude::*;
-use bevy_due::{Clocks, Timer, prelude::*};
+use bevy_due::{Clocks, ClocksMut, Timer, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::TimePlugin;
 use indicatif::ProgressBar;
@@ -86,11 +86,13 @@ fn sell(_: On<TimerFired>, mut farm: Single<&mut Farm>, calendar: Calendar) {
 
 fn use_up_manure(
     _: On<TimerFired>,
-    mut fields: Single<&mut Clock, (With<Fields>, Without<Farm>)>,
+    fields: Single<Entity, With<Fields>>,
     calendar: Calendar,
-) {
+    mut clocks: ClocksMut,
+) -> Result {
     calendar.print("The manure is used up");
-    fields.set_speed(1.0);
+    clocks.get_mut(*fields)?.set_speed(1.0);
+    Ok(())
 }
 
 /// The progress of the fast-forward, in seconds on the farm. A terminal shows it, a pipe does not.

@@ -8,7 +8,7 @@
 use core::time::Duration;
 
 use bevy_app::{ScheduleRunnerPlugin, prelude::*};
-use bevy_due::{Clocks, OnClock, Timer, prelude::*};
+use bevy_due::{Clocks, ClocksMut, OnClock, Timer, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
@@ -63,20 +63,24 @@ fn plan_the_fight(mut commands: Commands) {
     });
 }
 
-fn slow_down(mut arena: Single<&mut Clock, With<Arena>>) {
+fn slow_down(arena: Single<Entity, With<Arena>>, mut clocks: ClocksMut) -> Result {
     println!("-- The arena slows down to a quarter of its speed");
-    arena.set_speed(0.25);
+    clocks.get_mut(*arena)?.set_speed(0.25);
+    Ok(())
 }
 
-fn stop_time(mut arena: Single<&mut Clock, With<Arena>>) {
+fn stop_time(arena: Single<Entity, With<Arena>>, mut clocks: ClocksMut) -> Result {
     println!("-- Time stands still in the arena");
-    arena.pause();
+    clocks.get_mut(*arena)?.pause();
+    Ok(())
 }
 
-fn end_spells(mut arena: Single<&mut Clock, With<Arena>>) {
+fn end_spells(arena: Single<Entity, With<Arena>>, mut clocks: ClocksMut) -> Result {
     println!("-- The spells end, and everyone continues with the remaining time");
+    let mut arena = clocks.get_mut(*arena)?;
     arena.unpause();
     arena.set_speed(1.0);
+    Ok(())
 }
 
 fn report(

@@ -7,7 +7,9 @@
 use core::time::Duration;
 
 use bevy_ecs::{
-    entity_disabling::Disabled,
+    archetype::Archetypes,
+    component::Components,
+    entity::Entities,
     prelude::*,
     schedule::{ScheduleConfigs, SystemCondition},
     system::ScheduleSystem,
@@ -163,7 +165,7 @@ pub fn every_on(
 /// decides whether the time since the previous run counts. If the state changes in the middle of a
 /// frame, the next check sees it.
 ///
-/// The condition is independent of [`Clock::pause`](crate::Clock::pause) and of other
+/// The condition is independent of [`ClockMut::pause`](crate::clock::ClockMut::pause) and of other
 /// conditions: a clock runs while nothing stops it.
 ///
 /// # Time complexity
@@ -209,11 +211,17 @@ pub fn run_clock_if<C: Component, M>(
 fn hold_clocks<C: Component>(
     In(runs): In<bool>,
     mut table: ResMut<ClockTable>,
-    clocks: Query<(), (With<C>, Allow<Disabled>)>,
+    (entities, archetypes, components): (&Entities, &Archetypes, &Components),
     mut condition: Local<Option<usize>>,
 ) {
     let condition = *condition.get_or_insert_with(|| table.add_condition());
-    table.hold(condition, !runs, |entity| clocks.contains(entity));
+    // A query would not find an entity that a component of the game disables.
+    let marker = components.component_id::<C>();
+    let is_marked = |entity| {
+        let location = entities.get_spawned(entity).ok()?;
+        Some(archetypes.get(location.archetype_id)?.contains(marker?))
+    };
+    table.hold(condition, !runs, |entity| is_marked(entity) == Some(true));
 }
 
 /// Returns `true` if the `next` deadline has been reached, and moves on to the first one after `now`. The

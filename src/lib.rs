@@ -35,6 +35,7 @@
     doc = "| How do I save? | With the feature `serialize`, `world.save_timers()?` returns data for serde, and \
            `world.load_timers(&saved, &mut entities)?` continues from it in a new app. |"
 )]
+//! | How do I count in turns, or follow a song? | With a clock that only your game moves, [`Clock::manual`]: [turns](guide::cookbook::turns), [song](guide::cookbook::song). |
 //! | What do a million timers cost? | About a microsecond per frame while they wait, and at most 128 bytes each, or 400 with an owner and a key: [performance](guide::performance). |
 //!
 //! ```
@@ -148,10 +149,11 @@
 //! # Clocks
 //!
 //! By default a timer uses the game clock, [`ClockId::Virtual`], and waits while the game is paused. It
-//! can also use real time, the fixed schedule, frames, or an entity with your own [`Clock`]. One write
-//! to that clock slows or pauses all timers on it. A [`SpeedModifier`](clock::SpeedModifier) slows it for a while, and
-//! [`run_clock_if`](conditions::run_clock_if) runs it only in a state. [`Clocks`] and [`ClocksMut`]
-//! find clocks.
+//! can also use real time, the fixed schedule, frames, or an entity with your own [`Clock`]. One
+//! [change](clock::ClockMut) of that clock slows or pauses all timers on it. A [`SpeedModifier`](clock::SpeedModifier)
+//! slows it for a while, and [`run_clock_if`](conditions::run_clock_if) runs it only in a state. A
+//! [manual](Clock::manual) clock moves only when your game moves it, for turns or a song. [`Clocks`] reads clocks, and
+//! [`ClocksMut`] changes them.
 //!
 //! ```
 //! use bevy_due::{Timer, prelude::*};
@@ -165,8 +167,8 @@
 //!     commands.spawn(Timer::every(1.0).on(arena));
 //! }
 //!
-//! fn slow_motion(mut arena: Single<&mut Clock, With<Arena>>) {
-//!     arena.set_speed(0.25);
+//! fn slow_motion(arena: Single<Entity, With<Arena>>, mut commands: Commands) {
+//!     commands.entity(*arena).change_clock(|clock| clock.set_speed(0.25));
 //! }
 //! # bevy_ecs::system::assert_is_system(open_arena);
 //! # bevy_ecs::system::assert_is_system(slow_motion);
@@ -183,7 +185,9 @@
 //! [`snapshot_timers`](rollback::RollbackWorldExt::snapshot_timers) and
 //! [`restore_timers`](rollback::RollbackWorldExt::restore_timers) roll all timers and messages back, for netcode: see [`rollback`].
 //!
-//! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes.
+//! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes. With
+//! [`exact_frames`](DuePlugin::exact_frames), the lengths of the frames do not matter at all:
+//! see [long frames](guide::long_frames#exact-frames).
 //!
 //! # Update callbacks
 //!
@@ -272,8 +276,8 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //! ```
 //!
 //! The insertion puts the timer into a queue, parked, so that it cannot fire yet. Its delay counts from there.
-//! The swap is the first step of a run. It settles the timer's clock, and releases the timer. By then, all
-//! components of the timer are there, whatever the order in which they were inserted.
+//! A clock, an owner or a pause that arrives later moves or halts it. The swap is the first step of a run, and releases
+//! the timer. By then, all components of the timer are there, whatever the order in which they were inserted.
 //!
 //! A periodic timer is in the queue for its next deadline before its handlers run. After its last firing, the
 //! `Timer` is removed instead.
@@ -351,6 +355,7 @@ mod recent_peak;
 mod report;
 mod roster;
 mod seat;
+mod seconds;
 mod sync;
 mod systems;
 mod transit;

@@ -7,7 +7,7 @@ use bevy_app::{FixedMain, prelude::*};
 use bevy_ecs::{
     entity_disabling::Disabled,
     event::EntityComponentsTrigger,
-    observer::IntoObserver,
+    observer::{IntoObserver, ObservedBy},
     prelude::*,
     system::{SystemParam, SystemState},
     world::DeferredWorld,
@@ -16,22 +16,22 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        Cadence, Clock, ClockTable, EditedClocks, ReadClocks, SpeedModifiers, add_clock, bevy_time,
-        on_modify_speed, read_clocks,
+        Cadence, Clock, ClockTable, OnClock, ReadClocks, SpeedModifier, SpeedModifiers, add_clock,
+        bevy_time, clock_of, follow_on_clock, is_game_stopped, on_modify_speed, read_clocks,
     },
     message::{Inbox, Mailbag, MessageStats, deliver_messages, follow, report_time_out},
-    owner::Owned,
+    owner::{Owned, owner_of},
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     rollback::forget_dropped_snapshots,
     timer::{
         FireParams, Kind, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown, TimerCancelled,
         TimerFired, TimerQueues, add_modified_clocks, add_timer, cancel_timers_of_clock,
-        check_component, check_handler, halt_or_resume, move_timers_to_clock, run_timers,
-        show_statuses, start_on_clock, take_key,
+        check_component, check_handler, follow_clocks_later, follow_observers, halt_or_resume,
+        run_timers, show_statuses, take_key,
     },
     transit::InTransit,
     update::{
-        UpdateRosters, UpdateState, enroll, follow_clocks, move_updates_to_clock, run_updates,
+        UpdateRosters, UpdateState, enroll, follow_clocks, follow_default_clocks, run_updates,
     },
 };
 
@@ -84,7 +84,8 @@ use crate::{
 ///    [`burst_limit`](Self::burst_limit). The remaining deadlines are skipped and counted in
 ///    [`TimerFired::missed`], and the timer stays on its grid. (Bevy itself shortens frames to
 ///    `Time::<Virtual>::max_delta`, 250 ms by default. Time cut off there is lost for every timer.)
-/// 8. **Deterministic.** Equal inputs give equal firings in the same order.
+/// 8. **Deterministic.** Equal inputs give equal firings in the same order. With
+///    [exact frames](Self::exact_frames), this holds whatever the lengths of the frames.
 /// 9. **Extreme values are safe.** Zero delays, the longest `Duration` and clock jumps of a
 ///    thousand years cause no panic, no overflow and no wrong order. Deadlines saturate.
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::timer::InvalidTimer),
@@ -99,6 +100,9 @@ use crate::{
 /// - A stun by [`pause_for`](crate::DueEntityCommandsExt::pause_for) and a marker by
 ///   [`insert_for`](crate::DueEntityCommandsExt::insert_for) last as long as they say, whatever stuns or slows their
 ///   target. Both count on the parent of the target's own clock.
+/// - An effect ends exactly at its deadline, whatever carries it. A timer whose entity is going to despawn takes its
+///   [`Pauses`](crate::timer::Pauses) and [`SpeedModifier`](crate::clock::SpeedModifier) along after the handlers of its last
+///   firing, although the entity stays until the next run.
 /// - A slow changes the speed of the target's own clock, and of what the target owns directly, unless that chose another
 ///   clock. A target without a clock gets one.
 ///
@@ -167,6 +171,45 @@ pub struct DuePlugin {
     /// assert_eq!(app.world().resource::<Missed>().0, [0, 0, 2], "five deadlines, three firings");
     /// ```
     pub burst_limit: NonZeroU32,
+    /// Whether a frame goes through its deadlines one after the other, `false` by default.
+    ///
+    /// By default, all clocks show the end of the frame while its timers fire. What a handler starts, pauses or slows
+    /// counts from there, up to a frame later than the deadline. With exact frames, each handler finds the clocks at its
+    /// deadline, and what it arms may fire later in the same frame. Then equal inputs give equal games, whatever the lengths of
+    /// the frames. The [guide](crate::guide::long_frames) says when to choose which.
+    ///
+    /// The clocks then show the end of the previous frame until the timers run. Bevy has counted the frame before: a
+    /// handler that pauses `Time<Virtual>` stops its clock at the deadline, and the rest of the frame passes after
+    /// the pause. A chain of handlers that arm timers, like a burst, ends at the [`burst_limit`](Self::burst_limit): the
+    /// next timer waits for the next frame. The entity of a finished timer that despawns is gone before the next deadline
+    /// of the frame, so systems that read its message no longer find it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{ClocksMut, Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin { exact_frames: true, ..DuePlugin::default() }))
+    ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_secs(10)));
+    /// app.world_mut().resource_mut::<Time<Virtual>>().set_max_delta(Duration::MAX);
+    /// app.update(); // Bevy's first frame takes no time.
+    ///
+    /// let sun = app.world_mut().spawn(Clock::new()).id();
+    /// app.world_mut().spawn(Timer::after(4)).observe(
+    ///     move |_dusk: On<TimerFired>, mut clocks: ClocksMut| -> Result {
+    ///         clocks.get_mut(sun)?.pause();
+    ///         Ok(())
+    ///     },
+    /// );
+    /// app.update(); // One frame of ten seconds.
+    /// assert_eq!(app.world().clock_now(sun), Ok(Duration::from_secs(4)));
+    /// ```
+    pub exact_frames: bool,
     /// The seed of [random delays](crate::Timer::with_jitter), zero by default.
     pub delay_seed: u64,
     /// The number of messages that other threads can send to this world between two runs, 65,536 by
@@ -216,6 +259,7 @@ impl Default for DuePlugin {
     fn default() -> Self {
         Self {
             burst_limit: const { NonZeroU32::new(1000).expect("not zero") },
+            exact_frames: false,
             delay_seed: 0,
             inbox_capacity: 1 << 16,
             inbox_bytes: 64 << 20,
@@ -294,14 +338,15 @@ impl DuePlugin {
         world.register_component::<PausedBy>();
         world.register_component::<Owned>();
         world.register_component::<SpeedModifiers>();
-        let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
+        let mut clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
+        clocks.set_exact_frames(self.exact_frames);
         let queues = TimerQueues::new(world, self.delay_seed, self.burst_limit, report_time_out);
         let updates = UpdateRosters::new(world);
         // An observer shares the entity of a resource, any one: this takes less memory, and a game that despawns every
         // entity without a resource spares the observer.
         world.spawn((clocks, on_add.into_observer()));
         world.spawn((queues, on_remove.into_observer()));
-        world.spawn((updates, start_on_clock.into_observer()));
+        world.spawn((updates, follow_clock_choice.into_observer()));
         let mailbag = Mailbag::new(self.mailbox_capacity);
         world.spawn((mailbag, on_modify_speed.into_observer()));
         register_events(world);
@@ -321,6 +366,8 @@ type Watched = (
     RunsWhilePaused,
     Pauses,
     Clock,
+    OnClock,
+    ObservedBy,
 );
 
 /// Halts the timers of an entity when it is paused, disabled or in transit, and resumes them when it runs
@@ -328,11 +375,28 @@ type Watched = (
 fn on_add(added: On<Add<Watched>>, mut world: DeferredWorld) {
     let entity = added.entity;
     note_disabled(&mut world, entity, added.trigger(), true);
+    if changes::<ObservedBy>(&world, added.trigger()) {
+        follow_observers(&mut world, entity);
+        if added.trigger().components.len() == 1 {
+            return;
+        }
+    }
     if changes::<Clock>(&world, added.trigger()) {
-        move_timers_to_clock(&mut world, entity);
-        move_updates_to_clock(&mut world, entity);
+        follow_clocks_later(&mut world, entity);
+        follow_default_clocks(&mut world, entity);
     }
     halt_or_resume(&mut world, entity);
+}
+
+/// Moves what is on an entity by default when an [`OnClock`] puts it on another clock. What is on the entity of a speed
+/// modifier is on the parent of the clock that it modifies.
+fn follow_clock_choice(inserted: On<Insert<(OnClock, SpeedModifier)>>, mut world: DeferredWorld) {
+    let entity = inserted.entity;
+    if let Some(&OnClock(clock)) = world.get(entity) {
+        follow_on_clock(&mut world, entity, clock);
+    }
+    follow_clocks_later(&mut world, entity);
+    follow_default_clocks(&mut world, entity);
 }
 
 /// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and halts those of
@@ -351,9 +415,31 @@ fn on_remove(removed: On<Remove<Watched>>, mut world: DeferredWorld) {
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
         mailbag.check_transit(entity);
     }
+    let has_lost_clock =
+        changes::<OnClock>(&world, removed.trigger()) && removed.trigger().new_archetype.is_some();
     // A component that is being removed is still there.
     let mut commands = world.commands();
+    if has_lost_clock {
+        commands.queue(move |world: &mut World| {
+            leave_on_clock(world, entity);
+            follow_clocks_later(&mut world.into(), entity);
+            follow_default_clocks(&mut world.into(), entity);
+        });
+    }
     commands.queue(move |world: &mut World| halt_or_resume(&mut world.into(), entity));
+}
+
+/// Puts the clock of an entity on the clock of the owner, or on the game clock, unless it chose its parent.
+fn leave_on_clock(world: &mut World, entity: Entity) {
+    let Ok(left) = world.get_entity(entity) else {
+        return;
+    };
+    let owner = Some(owner_of(left)).filter(|&owner| owner != entity);
+    let owner = owner.and_then(|owner| world.get_entity(owner).ok());
+    let clock = owner.map(|owner| clock_of(world, owner, owner.id(), None));
+    if !left.contains::<OnClock>() {
+        follow_on_clock(&mut world.into(), entity, clock.unwrap_or_default());
+    }
 }
 
 /// Lets the clock of an entity follow [`Disabled`]. Returns `true` if this is what has changed.
@@ -417,18 +503,14 @@ fn register_types(app: &mut App) {
         .register_type::<crate::timer::SavedWorld>();
 }
 
-fn read_frame_clocks(
-    world: &mut World,
-    edited: &mut EditedClocks,
-    _: Local<RequireTime>,
-) -> Result {
+fn read_frame_clocks(world: &mut World, _: Local<RequireTime>) {
     #[cfg(feature = "worlds")]
     crate::worlds::restore_max_delta(world);
-    read_clocks(world, Cadence::Frame, edited, add_modified_clocks)
+    read_clocks(world, Cadence::Frame, add_modified_clocks);
 }
 
-fn read_fixed_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
-    read_clocks(world, Cadence::FixedStep, edited, add_modified_clocks)
+fn read_fixed_clocks(world: &mut World) {
+    read_clocks(world, Cadence::FixedStep, add_modified_clocks);
 }
 
 /// What a run begins with.
@@ -437,6 +519,7 @@ struct RunParams<'w> {
     clocks: ResMut<'w, ClockTable>,
     timers: ResMut<'w, TimerQueues>,
     updates: ResMut<'w, UpdateRosters>,
+    game: Option<Res<'w, Time<Virtual>>>,
 }
 
 type RunState = SystemState<RunParams<'static>>;
@@ -474,6 +557,11 @@ fn run_due(
     }
     params.updates.begin(cadence);
     if params.timers.begin_idle(&params.clocks, cadence) {
+        // A handler may run this schedule, in the middle of the frame.
+        if params.clocks.is_in_frame(cadence) && !params.timers.is_running() {
+            let is_game_stopped = params.game.is_some_and(|game| is_game_stopped(&game));
+            params.clocks.end_frame(cadence, is_game_stopped);
+        }
         return Ok(());
     }
     let fire = fire.get_or_insert_with(|| FireParams::new(world));

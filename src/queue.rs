@@ -26,17 +26,17 @@
 //! ```
 
 mod bucket;
-#[cfg(test)]
-mod cost;
 mod due;
 mod heap;
 mod near;
 #[cfg(test)]
 mod oracle;
+mod pages;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod touched;
+mod trim;
+mod vacant;
 mod wheel;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -49,7 +49,7 @@ use near::Near;
 pub use slots::Key;
 pub(crate) use slots::prefetch;
 use slots::{Place, Slot, Slots};
-use touched::Touched;
+use trim::{Trim, shrink};
 use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.
@@ -94,7 +94,8 @@ const SHAPE: Shape = Shape {
 /// the heap until time catches up or the buckets are empty.
 ///
 /// A timer takes 64 bytes if an [`Option`] of its value takes at most 40, plus about nine bytes in
-/// its bucket.
+/// its bucket. [`trim`](Self::trim) gives the memory of timers that are gone back, a little per frame. A
+/// timer does not move in memory, so one that lasts holds the room for two thousand.
 pub struct TimerQueue<T> {
     slots: Slots<T>,
     near: Near,
@@ -106,7 +107,8 @@ pub struct TimerQueue<T> {
     /// The latest `now`.
     now: u64,
     /// The number of entries put on the heap.
-    touched: Touched,
+    touched: u64,
+    trim: Trim,
 }
 
 impl<T> TimerQueue<T> {
@@ -127,7 +129,8 @@ impl<T> TimerQueue<T> {
             shape,
             next_sequence: 0,
             now: 0,
-            touched: Touched::default(),
+            touched: 0,
+            trim: Trim::default(),
         }
     }
 
@@ -404,9 +407,9 @@ impl<T> TimerQueue<T> {
     /// Prefetches where the heap and the timers start. Then the cache misses of several queues overlap.
     #[inline]
     pub(crate) fn prefetch_start(&self) {
-        prefetch((self.wheel_start, self.now, self.near.is_list_exhausted()));
+        prefetch((self.wheel_start, self.near.is_list_exhausted()));
         prefetch(self.near.heap.first().map(|first| first.deadline));
-        self.slots.prefetch_start();
+        prefetch(self.slots.find(0).map(|slot| slot.sequence));
     }
 
     /// Prefetches the first timers on the heap, which move when one of them is re-armed. Returns the value of the
@@ -416,12 +419,6 @@ impl<T> TimerQueue<T> {
         self.near.heap.prefetch(&self.slots);
         let first = self.near.first(&self.slots);
         (first.deadline != NEVER).then(|| self.slots.at(first.index).timer())
-    }
-
-    /// Pops a timer again that was just [put back](Due::put_back).
-    #[inline]
-    pub(crate) fn pop_again(&mut self, first: First) -> Due<'_, T> {
-        Due::new(self, first)
     }
 
     /// Advances to `now`, so that the first deadline is near.
@@ -494,7 +491,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(*n*) in the largest number of timers the queue has held.
+    /// *O*(*n*) in the largest number of timers the queue has held since it was [trimmed](Self::trim).
     pub fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
         self.slots.iter()
     }
@@ -504,8 +501,8 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(*n* + *k* log *k*), where *n* is the largest number of timers the queue has held and *k*
-    /// the number of returned keys.
+    /// *O*(*n* + *k* log *k*), where *n* is the largest number of timers the queue has held since it was
+    /// [trimmed](Self::trim), and *k* the number of returned keys.
     ///
     /// # Examples
     ///
@@ -557,8 +554,7 @@ impl<T> TimerQueue<T> {
     /// leaves once, so removals do not count.
     #[cfg(test)]
     fn touched(&self) -> u64 {
-        let in_wheel = self.wheel.as_ref().map_or(0, |wheel| wheel.touched.count());
-        self.touched.count() + in_wheel
+        self.touched + self.wheel.as_ref().map_or(0, |wheel| wheel.touched())
     }
 
     fn take_sequence(&mut self) -> u64 {
@@ -599,7 +595,7 @@ impl<T> TimerQueue<T> {
         }
         let entry = Entry { deadline, index };
         self.near.heap.push(&mut self.slots, entry);
-        self.touched.add(1);
+        self.touched += 1;
         if self.wheel.is_none() && self.near.heap.len() >= self.shape.wheel_threshold {
             let wheel = Wheel::new(self.shape, self.now);
             self.wheel_start = wheel.start();
@@ -630,7 +626,7 @@ impl<T> TimerQueue<T> {
     fn rearm_first(&mut self, first: First, deadline: u64) {
         let First { index, in_heap, .. } = first;
         if in_heap && deadline < self.wheel_start {
-            self.touched.add(1);
+            self.touched += 1;
             self.slots.at_mut(index).deadline = deadline;
             let entry = Entry { deadline, index };
             return self.near.heap.replace_first(&mut self.slots, entry);

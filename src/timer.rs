@@ -39,7 +39,7 @@ mod run;
     allow(dead_code, reason = "only saving uses all of it")
 )]
 mod saving;
-mod seconds;
+
 mod setting;
 mod timer_status;
 mod turn;
@@ -58,6 +58,7 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_reflect::{Reflect, TypePath};
 
 use crate::clock::{ClockId, Reading};
+pub use crate::seconds::{IntoDuration, InvalidSeconds};
 pub use action::TimerAction;
 pub(crate) use action::{add_handler, check_handler};
 pub(crate) use arm::add_timer;
@@ -86,11 +87,11 @@ pub(crate) use insert_for::{check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
 pub(crate) use keyed::{insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
-pub(crate) use late_clock::{add_modified_clocks, move_timers_to_clock, start_on_clock};
+pub(crate) use late_clock::{add_modified_clocks, follow_clocks_later};
 pub(crate) use open_request::OpenRequest;
 pub use owner::{Owned, OwnedBy};
-pub(crate) use pause::halt_or_resume;
 pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};
+pub(crate) use pause::{follow_observers, halt_or_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 use queued::ArmedTimer;
@@ -105,7 +106,6 @@ use saving::Loaded;
 #[cfg(feature = "serialize")]
 pub(crate) use saving::{Capture, MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
 pub(crate) use saving::{TimerState, forget_written};
-pub use seconds::IntoDuration;
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};
 pub(crate) use turn::FireParams;

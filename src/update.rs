@@ -17,7 +17,7 @@ use crate::{
     seat::Seat,
 };
 pub(crate) use rosters::{
-    UpdateRosters, enroll, follow_clocks, leave_later_clocks, move_updates_to_clock,
+    UpdateRosters, enroll, follow_clocks, follow_default_clocks, leave_later_clocks,
     pause_updates_from,
 };
 #[cfg(feature = "worlds")]

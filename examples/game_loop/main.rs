@@ -11,7 +11,10 @@ mod encounter;
 use core::{fmt::Display, time::Duration};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{ArmedTimers, Clocks, OnClock, Timer, TimerCancelled, prelude::*, timer::Keyed};
+use bevy_due::{
+    ArmedTimers, Clocks, OnClock, Timer, TimerCancelled, clock::SpeedModifier, prelude::*,
+    timer::Keyed,
+};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use encounter::{Ability, Effect, Encounter, Enraged};
@@ -169,16 +172,16 @@ fn throw_bomb(_: On<TimerFired>, minions: Query<Entity, With<Minion>>, mut fight
     fight.commands.after(1.0).run(summon_wave);
 }
 
-/// Slows down the boss and the minions for two seconds, with one write.
-fn warp_time(_: On<TimerFired>, mut fight: Fight, mut clock: Single<&mut Clock, With<Boss>>) {
+/// Slows down the boss and the minions for two seconds, with one entity.
+fn warp_time(_: On<TimerFired>, mut fight: Fight) {
     fight.log("The hero slows down time for the boss and the minions");
-    clock.set_speed(0.25);
+    let slow = SpeedModifier::new(*fight.boss, 0.25);
+    fight.commands.spawn((slow, DespawnAfter::new(2.0)));
     fight.commands.after(2.0).run(end_warp);
 }
 
-fn end_warp(fight: Fight, mut clock: Single<&mut Clock, With<Boss>>) {
+fn end_warp(fight: Fight) {
     fight.log("The boss and the minions are back to normal speed");
-    clock.set_speed(1.0);
 }
 
 fn end_fight(mut fight: Fight) {

@@ -1,6 +1,6 @@
 //! Copies of all clocks, to go back to, and the clocks that have changed since.
 
-use alloc::{borrow::Cow, collections::BTreeSet, vec::Vec};
+use alloc::{collections::BTreeSet, vec::Vec};
 use core::fmt;
 
 use bevy_ecs::{
@@ -12,18 +12,16 @@ use bevy_platform::collections::HashSet;
 use super::{
     Clock,
     id::ClockId,
-    params::component,
-    read::is_written,
     row::{Age, ClockKey, Row},
-    table::{Changes, ClockTable},
+    table::ClockTable,
 };
 
-/// A copy of all clocks of a world: the table and the components.
+/// A copy of all clocks of a world.
 #[derive(Clone)]
 pub(crate) struct ClocksCopy {
     table: ClockTable,
-    /// The components, and whether they were written since the last reading.
-    own: EntityHashMap<(Clock, bool)>,
+    /// The components, which hold the settings with which the clocks were inserted.
+    own: EntityHashMap<Clock>,
 }
 
 impl ClocksCopy {
@@ -32,8 +30,7 @@ impl ClocksCopy {
         let table = world.resource::<ClockTable>().clone();
         let own = table.rows.iter().filter_map(|(_, row)| {
             let entity = row.entity?;
-            let clock = world.get::<Clock>(entity)?.clone();
-            Some((entity, (clock, is_written(world, &table, entity))))
+            Some((entity, world.get::<Clock>(entity)?.clone()))
         });
         Self {
             own: own.collect(),
@@ -41,19 +38,11 @@ impl ClocksCopy {
         }
     }
 
-    /// Returns the component of a clock.
-    fn component(&self, entity: Option<Entity>, key: ClockKey) -> Option<&Clock> {
-        match entity {
-            Some(entity) => self.own.get(&entity).map(|(clock, _)| clock),
-            None => self.table.built_in.get(key as usize),
-        }
-    }
-
     pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         self.table.rows.map_entities(mapper);
-        let own = self.own.drain().map(|(entity, (mut clock, is_written))| {
+        let own = self.own.drain().map(|(entity, mut clock)| {
             MapEntities::map_entities(&mut clock, mapper);
-            (mapper.get_mapped(entity), (clock, is_written))
+            (mapper.get_mapped(entity), clock)
         });
         self.own = own.collect::<Vec<_>>().into_iter().collect();
     }
@@ -65,35 +54,19 @@ impl fmt::Debug for ClocksCopy {
     }
 }
 
-/// Returns `true` if the next reading takes a change of a component over.
-#[cfg(feature = "worlds")]
-pub(crate) fn is_changed(world: &World) -> bool {
-    let Some(table) = world.get_resource::<ClockTable>() else {
-        return false;
-    };
-    table.has_moved
-        || table
-            .rows
-            .iter()
-            .any(|(key, row)| component(world, key).is_some_and(|clock| clock.is_edited(row)))
-}
-
-/// Puts all clocks of a world back, and returns the age from which on clocks are later ones. The components of
-/// the copied clocks are there.
+/// Puts all clocks of a world back, and returns the age from which on clocks are later ones. The table is not in the
+/// world, so the hooks of the components do nothing.
 pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: ClocksCopy) -> Age {
     let first_later = copy.table.rows.next_age;
     let before = core::mem::replace(table, copy.table);
-    for (entity, (copied, is_written)) in copy.own {
-        // The next reading looks at those that differ, and at those that it had not looked at yet.
-        if let Some(mut clock) = world.get_mut::<Clock>(entity)
-            && !clock.set_if_neq(copied)
-            && is_written
+    for (entity, copied) in copy.own {
+        if let Ok(mut entity) = world.get_entity_mut(entity)
+            && entity.get() != Some(&copied)
         {
-            clock.set_changed();
+            entity.insert(copied);
         }
     }
-    table.taken = before.taken;
-    // Computed values hold no longer, and the callbacks may be on the clocks as they were.
+    // Written states hold no longer, and the callbacks may be on the clocks as they were.
     table.changes = before.changes;
     table.changes.note();
     table.has_moved = true;
@@ -118,25 +91,16 @@ pub(crate) struct ChangedClocks {
 impl ChangedClocks {
     /// Compares the clocks of a world with a copy.
     pub(crate) fn since(copy: &ClocksCopy, world: &World) -> Self {
-        let before = copy
-            .table
-            .with_settings(|key, row| copy.component(row.entity, key));
-        let table = world.resource::<ClockTable>();
-        let now = table.with_settings(|key, _| component(world, key));
+        let (before, now) = (&copy.table, world.resource::<ClockTable>());
         let mut changed = Self::default();
         for key in 0..before.rows.len().max(now.rows.len()) {
             let is_same = match (before.rows.get(key), now.rows.get(key)) {
-                (Some(before), Some(now)) => {
-                    let jump = |clock: Option<&Clock>| clock.map(|clock| clock.jump);
-                    let copied = copy.component(before.entity, key);
-                    let current = component(world, key);
-                    jump(copied) == jump(current) && before.has_only_run_to(now)
-                }
+                (Some(before), Some(now)) => before.has_only_run_to(now),
                 (before, now) => before.is_none() && now.is_none(),
             };
             if !is_same {
                 changed.ids.extend(before.id(key));
-                changed.add(&now, key);
+                changed.add(now, key);
             }
         }
         changed
@@ -169,31 +133,6 @@ impl ChangedClocks {
             self.keys.insert(key);
             self.ids.extend(table.id(key));
         }
-    }
-}
-
-impl ClockTable {
-    /// Returns the table as the next reading makes it: with the settings of the components.
-    fn with_settings<'a>(
-        &self,
-        component: impl Fn(ClockKey, &Row) -> Option<&'a Clock>,
-    ) -> Cow<'_, Self> {
-        let edited = self.rows.iter().filter_map(|(key, row)| {
-            let settings = component(key, row)?.settings();
-            (settings != row.settings).then_some((key, settings))
-        });
-        let mut edited: Vec<_> = edited.collect();
-        if edited.is_empty() && self.rows.orphans == 0 {
-            return Cow::Borrowed(self);
-        }
-        let mut table = Self {
-            changes: Changes::default(),
-            ..self.clone()
-        };
-        // The reading reports the errors.
-        table.take_all_settings(&mut edited);
-        table.adopt();
-        Cow::Owned(table)
     }
 }
 

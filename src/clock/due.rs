@@ -1,82 +1,62 @@
-//! The clocks on which something is due, found in one array for each built-in clock.
+//! The clocks on which something is due, found in one tree for each time line.
 
 use alloc::vec::Vec;
 
 use super::{
-    row::{Age, BUILT_IN, ClockKey, Order, built_in_id},
+    row::{Age, BUILT_IN, ClockKey, Driver, MANUAL, Order, built_in_id},
     table::{ClockTable, Scope},
+    wakes::Wakes,
 };
 use crate::queue::{NEVER, prefetch};
 
-/// When something is due on each clock.
+/// When something is due on each clock, in the time of the clock at the top of its time line.
+///
+/// Each built-in clock has a time line, and so has a clock that is fast-forwarded. Manual clocks and those below share
+/// one, on which no time passes. A clock is on one of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wakes {
-    /// By the built-in clock at the end of the chain of parents.
-    under: [WakesUnder; BUILT_IN.len()],
+pub(super) struct TimeLines {
+    wakes: [Wakes; LINES],
+    /// The clock on an entity that is fast-forwarded, if any. The clocks below it follow it alone.
+    pub(super) forward: Option<ClockKey>,
+    /// Whether the clock was stopped when its fast-forward began, so that it runs nevertheless.
+    pub(super) was_stopped: bool,
 }
 
-/// When something is due on the clocks under a built-in clock, in the time of that clock. Too early is harmless.
-#[derive(Clone, Debug)]
-struct WakesUnder {
-    /// By key. A clock that is elsewhere never wakes.
-    times: Vec<u64>,
-    /// No time is earlier than this.
-    soonest: u64,
+const LINES: usize = BUILT_IN.len() + 2;
+
+/// Returns the number of the time line with this clock at its top.
+fn line(top: ClockKey) -> usize {
+    match top {
+        MANUAL => LINES - 1,
+        top => (top as usize).min(LINES - 2),
+    }
 }
 
 /// A clock on which something may be due, in the order in which the clocks of a run go.
 pub(crate) type DueClock = (Order, Age, ClockKey);
 
-impl Wakes {
-    fn set(&mut self, key: ClockKey, root: ClockKey, time: u64) {
-        self.clear(key);
-        let (wakes, index) = (&mut self.under[root as usize], key as usize);
-        if wakes.times.len() <= index {
-            wakes.times.resize(index + 1, NEVER);
+impl TimeLines {
+    /// Returns the time line with this clock at its top.
+    #[inline]
+    pub(super) fn under(&self, top: ClockKey) -> &Wakes {
+        &self.wakes[line(top)]
+    }
+
+    fn set(&mut self, key: ClockKey, top: ClockKey, time: u64) {
+        let line = line(top);
+        for (nth, wakes) in self.wakes.iter_mut().enumerate() {
+            wakes.set(key, if nth == line { time } else { NEVER });
         }
-        wakes.times[index] = time;
-        wakes.soonest = time.min(wakes.soonest);
     }
 
     pub(super) fn clear(&mut self, key: ClockKey) {
-        for wakes in &mut self.under {
-            if let Some(time) = wakes.times.get_mut(key as usize) {
-                *time = NEVER;
-            }
-        }
+        self.wakes
+            .iter_mut()
+            .for_each(|wakes| wakes.set(key, NEVER));
     }
-}
 
-impl Default for WakesUnder {
-    fn default() -> Self {
-        Self {
-            times: Vec::new(),
-            soonest: NEVER,
-        }
-    }
-}
-
-impl WakesUnder {
-    /// Finds the clocks that wake at or before `until`.
-    fn search(&mut self, until: u64, mut found: impl FnMut(ClockKey)) {
-        let mut find = |first: ClockKey, times: &[u64]| {
-            let keys = (first..).zip(times);
-            let due = keys.filter(|&(_, &time)| time <= until);
-            due.for_each(|(key, _)| found(key));
-        };
-        let (chunks, rest) = self.times.as_chunks();
-        let mut soonest = rest.iter().copied().min().unwrap_or(NEVER);
-        for (first, times) in (0..).step_by(4).zip(chunks) {
-            // Few clocks wake in one frame, so this looks at four at a time.
-            let &[a, b, c, d] = times;
-            let earliest = a.min(b).min(c.min(d));
-            soonest = soonest.min(earliest);
-            if earliest <= until {
-                find(first, times);
-            }
-        }
-        find((4 * chunks.len()) as ClockKey, rest);
-        self.soonest = soonest;
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.wakes.iter_mut().for_each(|wakes| wakes.truncate(len));
     }
 }
 
@@ -107,67 +87,67 @@ impl ClockTable {
     }
 
     fn set_wake(&mut self, key: ClockKey) {
-        if let Some(row) = self.rows.get(key) {
-            let root = row.root;
-            let time = self.time_on(key, root).unwrap_or(NEVER);
-            self.wakes.set(key, root, time);
-        }
+        let (top, time) = self.wake(key);
+        self.lines.set(key, top, time.unwrap_or(NEVER));
     }
 
-    /// Returns the time on `root`, which is a clock or drives it, at which something is due on the
-    /// clock. It is in the past if something is overdue.
-    fn time_on(&self, key: ClockKey, root: ClockKey) -> Option<u64> {
-        let mut time = self.rows.get(key)?.look?;
+    /// Returns the top of the time line of a clock, and the time there at which something is due on the clock. It is in
+    /// the past if something is overdue.
+    fn wake(&self, key: ClockKey) -> (ClockKey, Option<u64>) {
+        let mut time = self.rows.get(key).and_then(|row| row.look);
         let mut at = key;
-        while at != root {
-            time = self.rows.get(at)?.parent_time(time)?;
-            at = self.rows.parent(at)?;
+        loop {
+            let Some(row) = self.rows.get(at) else {
+                return (at, None);
+            };
+            if row.driver == Driver::Bevy || self.lines.forward == Some(at) {
+                return (at, time);
+            }
+            time = time.and_then(|time| row.parent_time(time));
+            match row.driver {
+                Driver::Clock(parent) => at = parent,
+                // It stands still until its parent has a clock.
+                Driver::Missing => return (row.root, None),
+                // Nothing moves it but itself, so it is due now or not at all.
+                Driver::Bevy | Driver::Manual => return (row.root, time),
+            }
         }
-        Some(time)
     }
 
     /// Returns `true` if a deadline may have passed on a clock in a scope.
     pub(crate) fn may_be_due(&self, scope: Scope) -> bool {
-        let Scope::Of(cadence) = scope else {
-            return true;
-        };
-        let mut roots = cadence.roots().iter();
-        roots.any(|&root| {
-            let now = self.rows.get(root).map_or(0, |row| row.time.now);
-            self.wakes.under[root as usize].soonest <= now
+        let mut tops = scope.tops().iter();
+        tops.any(|&top| {
+            let soonest = self.lines.under(top).soonest();
+            soonest <= self.time_passed(top) || self.is_due_in_frame(top)
         })
+    }
+
+    fn time_passed(&self, top: ClockKey) -> u64 {
+        match self.rows.get(top) {
+            // No time passes on the line of manual clocks.
+            None => 0,
+            Some(row) if row.driver == Driver::Bevy => row.time.now,
+            Some(_) => self.reading(top).map_or(0, |time| time.now),
+        }
     }
 
     /// Finds the clocks in a scope on which a deadline may have passed, in the order in which they
     /// run.
-    pub(crate) fn find_due(&mut self, scope: Scope, due: &mut Vec<DueClock>) {
+    pub(crate) fn find_due(&self, scope: Scope, due: &mut Vec<DueClock>) {
         due.clear();
-        match scope {
-            Scope::Of(_) if !self.may_be_due(scope) => {}
-            Scope::Of(cadence) => {
-                for &root in cadence.roots() {
-                    let now = self.rows.get(root).map_or(0, |row| row.time.now);
-                    let wakes = &mut self.wakes.under[root as usize];
-                    wakes.search(now, |key| due.push((0, 0, key)));
-                }
-                // The cache misses of a loop of its own overlap.
-                due.retain_mut(|(order, age, key)| match self.rows.get(*key) {
-                    Some(row) => {
-                        (*order, *age) = (row.order, row.age);
-                        true
-                    }
-                    None => false,
-                });
-            }
-            Scope::Under(root) => {
-                let clocks = self.rows.descendants(root).into_iter().chain([root]);
-                due.extend(clocks.filter_map(|key| {
-                    let row = self.rows.get(key)?;
-                    let is_due = row.look? <= self.reading(key)?.now;
-                    is_due.then_some((row.order, row.age, key))
-                }));
-            }
+        for &top in scope.tops() {
+            let wakes = self.lines.under(top);
+            wakes.search(self.time_passed(top), |key| due.push((0, 0, key)));
         }
+        // The cache misses of a loop of its own overlap.
+        due.retain_mut(|(order, age, key)| match self.rows.get(*key) {
+            Some(row) => {
+                (*order, *age) = (row.order, row.age);
+                true
+            }
+            None => false,
+        });
         due.sort_unstable();
     }
 
@@ -175,30 +155,42 @@ impl ClockTable {
     pub(crate) fn prefetch(&self, clocks: &[DueClock]) {
         for &(.., key) in clocks {
             if let Some(row) = self.rows.get(key) {
-                prefetch((row.time.now, row.past.now, row.look, row.entity, row.driver));
+                prefetch((row.time.now, row.look, row.rate, row.driver, row.past.round));
             }
         }
     }
 
-    /// Returns the first clock under `root` on which something will be due, and the time on `root`
+    /// Returns the first clock on the time line under `top` on which something will be due, and the time on `top`
     /// until then. Both are wrong if a deadline was set too early.
-    pub(crate) fn next_due(&self, root: ClockKey) -> Option<(ClockKey, u64)> {
-        let now = self.reading(root)?.now;
-        let clocks = [root].into_iter().chain(self.rows.descendants(root));
-        let spans = clocks.filter_map(|key| {
-            let time = self.time_on(key, root)?;
-            Some((key, time.saturating_sub(now)))
-        });
-        spans.min_by_key(|&(_, span)| span)
+    pub(crate) fn next_due(&self, top: ClockKey) -> Option<(ClockKey, u64)> {
+        let (key, time) = self.lines.under(top).first()?;
+        Some((key, time.saturating_sub(self.time_passed(top))))
     }
 
     /// Returns the time of Bevy at which something will be due on a built-in clock or its descendants.
     /// It is too early if a deadline was set too early.
     #[cfg(feature = "worlds")]
     pub(crate) fn next_due_on_bevy(&self, root: ClockKey) -> Option<u64> {
-        let wakes = self.wakes.under.get(root as usize)?;
-        let first = wakes.times.iter().copied().min();
-        let row = self.rows.get(root)?;
-        row.parent_time(first.filter(|&first| first != NEVER)?)
+        let (_, first) = self.lines.under(root).first()?;
+        self.rows.get(root)?.parent_time(first)
+    }
+
+    /// Gives a clock a time line of its own, so that it can be fast-forwarded with the clocks below it.
+    pub(crate) fn begin_forward(&mut self, key: ClockKey) {
+        self.order_loaded();
+        self.lines.was_stopped = self.is_stopped(key);
+        if built_in_id(key).is_none() {
+            self.settle(key);
+            self.lines.forward = Some(key);
+            self.set_wakes(key);
+        }
+    }
+
+    /// Returns the clock that was fast-forwarded to the time line of its parent.
+    pub(crate) fn end_forward(&mut self) {
+        if let Some(key) = self.lines.forward.take() {
+            self.settle(key);
+            self.set_wakes(key);
+        }
     }
 }

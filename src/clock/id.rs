@@ -82,8 +82,6 @@ pub enum ClockError {
     Cycle(Vec<Entity>),
     /// A built-in clock can't get another parent. Bevy's `Time` drives it.
     BuiltIn(ClockId),
-    /// The clock can't be fast-forwarded while it is paused, or while its speed is zero.
-    Stopped(ClockId),
     /// A clock can't be fast-forwarded from a timer handler.
     Running,
 }
@@ -116,10 +114,6 @@ impl fmt::Display for ClockError {
             Self::BuiltIn(clock) => write!(
                 f,
                 "the parent of the {clock} clock is fixed: spawn a `Clock` of your own"
-            ),
-            Self::Stopped(clock) => write!(
-                f,
-                "the clock {clock} is stopped: unpause it or set its speed first"
             ),
             Self::Running => f.write_str(
                 "can't fast-forward from a timer handler: call it from a system or between frames",

@@ -1,35 +1,44 @@
 //! The clocks of one load: everything that is inserted between two readings, in any order.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, vec::Vec};
 use core::{mem, time::Duration};
 
 use bevy_ecs::prelude::*;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::prelude::*;
 
 use super::{
-    row::{Age, ClockKey, Order},
+    Parent,
+    row::{Age, ClockKey, Order, Row},
     table::ClockTable,
     time::Reading,
 };
 
 /// The time with which a clock starts in a world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due::clock",
+    reflect(Clone, Default, PartialEq)
+)]
 pub(super) struct SavedTime {
     pub(super) now: Duration,
     /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
     pub(super) fraction: u64,
+    /// The time to which the clock last skipped.
+    pub(super) skipped_to: Option<Duration>,
     /// The place among the clocks of the saved world. A new clock has none.
     pub(super) order: Option<Order>,
-    /// If it is `false`, the `OnClock` of its entity chooses the parent.
-    pub(super) names_parent: bool,
 }
 
 impl SavedTime {
-    pub(super) fn new(time: &Reading, order: Option<Order>) -> Self {
+    pub(super) fn new(row: &Row, time: &Reading, order: Option<Order>) -> Self {
         Self {
             now: time.shown_now(),
             fraction: time.carry,
+            skipped_to: row.skipped_to.map(|skipped_to| time.shown(skipped_to)),
             order,
-            names_parent: true,
         }
     }
 
@@ -47,8 +56,8 @@ pub(super) struct Load {
     /// The clocks from the first loaded one on, each with its saved place. The new ones come after
     /// the loaded ones.
     clocks: Vec<(Order, Age, ClockKey)>,
-    /// The clocks whose parents have not arrived yet.
-    pub(super) waiting: Vec<(ClockKey, Age)>,
+    /// The clocks whose parents have not arrived yet, with these parents.
+    pub(super) waiting: BTreeMap<ClockKey, (Age, Parent)>,
     /// The entities with modifiers whose clock has not arrived yet.
     pub(super) modified: Vec<Entity>,
 }
@@ -69,13 +78,18 @@ impl ClockTable {
             waiting,
             modified,
         } = &self.load;
-        clocks.is_empty() && waiting.is_empty() && modified.is_empty() && self.rows.orphans == 0
+        clocks.is_empty() && waiting.is_empty() && modified.is_empty()
     }
 
-    /// Returns `true` if a parent or a modified clock has not arrived yet.
+    /// Returns `true` if a parent or a modified clock has not arrived yet, or if callbacks have to follow a clock.
     #[cfg(feature = "worlds")]
-    pub(crate) fn is_loading(&self) -> bool {
-        !self.load.waiting.is_empty() || !self.load.modified.is_empty()
+    pub(crate) fn awaits_run(&self) -> bool {
+        !self.load.waiting.is_empty() || !self.load.modified.is_empty() || self.has_moved
+    }
+
+    /// Returns `true` if entities with modifiers have no clock yet.
+    pub(crate) fn is_any_modified(&self) -> bool {
+        !self.load.modified.is_empty()
     }
 
     /// Takes the entities with modifiers whose clock has not arrived.

@@ -15,8 +15,9 @@ use crate::copies::{join_list, remove_if_empty};
 ///
 /// Each modifier is a separate entity, so that effects can overlap: a slow field of 0.5 and a
 /// haste of 2.0 together leave the speed as it is. Of a [group](Self::in_group), only the strongest counts. [`Clock::speed`](crate::Clock::speed) remains
-/// the speed without modifiers. To change a factor, insert the component again. To end the effect,
-/// remove it or despawn its entity. The modifiers of a clock despawn with it. If a slow field
+/// the speed without modifiers, and [`Clocks::speed`](crate::Clocks::speed) counts them. To change a factor, insert the
+/// component again. To end the effect, remove it or despawn its entity. It also ends with the last firing of a timer on its
+/// entity, if the entity then despawns. The modifiers of a clock despawn with it. If a slow field
 /// [owns](crate::OwnedBy) its modifiers, they also despawn with the field.
 ///
 /// Timers and a [`DespawnAfter`](crate::DespawnAfter) on the entity run on the parent of the clock,
@@ -56,7 +57,6 @@ use crate::copies::{join_list, remove_if_empty};
 ///     app.update();
 /// }
 /// assert_eq!(app.world().clock_now(enemy), Ok(Duration::from_millis(500)));
-/// assert_eq!(app.world().get::<Clock>(enemy).unwrap().speed(), 1.0);
 ///
 /// app.update();
 /// assert_eq!(app.world().clock_now(enemy), Ok(Duration::from_millis(750)));
@@ -109,7 +109,8 @@ impl TryFrom<f64> for Factor {
 
     fn try_from(factor: f64) -> Result<Self, ClockError> {
         Speed::try_from(factor)?;
-        Ok(Self(factor))
+        // A negative zero would count as the weakest factor.
+        Ok(Self(factor + 0.0))
     }
 }
 

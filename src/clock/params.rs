@@ -2,35 +2,30 @@
 
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{
-    entity::EntityHashSet, entity_disabling::Disabled, prelude::*, system::SystemParam,
-    world::DeferredWorld,
-};
+use bevy_ecs::{prelude::*, system::SystemParam, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use bevy_time::{Time, Virtual};
 
 use super::{
-    Clock,
+    Clock, ClockMut,
     id::{ClockError, ClockId},
     modifier::SpeedModifier,
     read::add_clock,
-    row::{Age, ClockKey, VIRTUAL},
-    table::{ClockTable, FoundClock, Scope},
-    time::Reading,
+    table::{ClockTable, FoundClock},
 };
 
 /// The clock for everything on this entity, and for everything it owns directly, unless a timer or a
 /// callback names [another clock](crate::Timer::on).
 ///
-/// The clock is looked up in the first run after a timer is inserted, or when a callback is inserted.
-/// Changing or removing `OnClock` later does not move the timers and callbacks that are there. To
-/// move an armed timer, use [`TimerMut::set_clock`](crate::timer::TimerMut::set_clock). To slow down an
-/// entity later, spawn a [`SpeedModifier`].
+/// Inserting it moves the timers, lifetimes and callbacks that are there by default. A timer keeps its remaining time,
+/// and takes a new place among equal deadlines. A timer that was inserted after the last run starts its delay on the new
+/// clock. Removing it moves them to the clock of the owner, or to the game clock. What chose its clock stays: by
+/// [`Timer::on`](crate::Timer::on) or [`TimerMut::set_clock`](crate::timer::TimerMut::set_clock). The component is
+/// immutable, so insert another one to change it.
 ///
-/// An entity that carries a [`Clock`] is on its own clock. If that clock is inserted with `OnClock` or after it, and
-/// was created with [`Clock::new`], which names no parent, `OnClock` names its parent. Later, use
-/// [`Clock::set_parent`].
+/// An entity that carries a [`Clock`] is on its own clock. If that clock was created with [`Clock::new`], which names no
+/// parent, `OnClock` names its parent. To slow an entity, spawn a [`SpeedModifier`].
 ///
 /// # Examples
 ///
@@ -52,6 +47,7 @@ use super::{
 /// # bevy_ecs::system::assert_is_system(enter_dungeon);
 /// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[component(immutable)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -71,8 +67,7 @@ impl OnClock {
 
 /// Reads the clocks of a world: the built-in ones and your own.
 ///
-/// All systems of a frame see the same time, as the last reading of the clocks gave it. A change of a
-/// clock shows in the next frame.
+/// All systems of a frame see the same time, as the last reading of the clocks gave it, unless a clock is told to jump.
 ///
 /// # Examples
 ///
@@ -94,26 +89,37 @@ pub struct Clocks<'w> {
 
 /// Changes the clocks of a world: the built-in ones and your own.
 ///
-/// A system with this parameter can't also have a query for [`Clock`].
+/// The changes are made when the commands of the system are applied: for an observer, when it has run. So a system can
+/// have this parameter beside [`Clocks`] and [`ArmedTimers`](crate::ArmedTimers), which show the clocks as they are.
 ///
 /// # Examples
 ///
 /// ```
-/// use bevy_due::{ClockId, ClocksMut};
+/// use bevy_due::{ArmedTimers, ClocksMut, OwnedBy, prelude::*};
 /// use bevy_ecs::prelude::*;
 ///
-/// fn skip_a_day(mut clocks: ClocksMut) -> Result {
-///     let day = core::time::Duration::from_secs(24 * 3600);
-///     clocks.get_mut(ClockId::Virtual)?.advance_by(day);
+/// #[derive(Component)]
+/// struct Bomb;
+///
+/// /// Slows the arena while a bomb has less than a second left.
+/// fn slow_motion(
+///     arena: Single<Entity, With<Clock>>,
+///     bombs: Query<Entity, With<Bomb>>,
+///     timers: ArmedTimers,
+///     mut clocks: ClocksMut,
+/// ) -> Result {
+///     let left = bombs.iter().filter_map(|bomb| timers.get(bomb));
+///     let is_close = left.map(|timer| timer.remaining).min().is_some_and(|it| it.as_secs() < 1);
+///     clocks.get_mut(*arena)?.set_speed(if is_close { 0.25 } else { 1.0 });
 ///     Ok(())
 /// }
-/// # bevy_ecs::schedule::Schedule::default().add_systems(skip_a_day);
+/// # bevy_ecs::schedule::Schedule::default().add_systems(slow_motion);
 /// ```
 #[derive(SystemParam)]
 pub struct ClocksMut<'w, 's> {
     #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
-    table: ResMut<'w, ClockTable>,
-    own: Query<'w, 's, &'static mut Clock, Allow<Disabled>>,
+    table: Res<'w, ClockTable>,
+    commands: Commands<'w, 's>,
 }
 
 impl Clocks<'_> {
@@ -187,8 +193,8 @@ impl Clocks<'_> {
         self.table.speed(clock.into())
     }
 
-    /// Returns a copy of a clock with its settings as of the last reading. If you insert the copy
-    /// elsewhere, it starts with the time of this clock.
+    /// Returns a clock with its present settings, and with the time that it shows. If you insert it
+    /// elsewhere, it starts with this time.
     ///
     /// # Errors
     ///
@@ -199,104 +205,19 @@ impl Clocks<'_> {
 }
 
 impl ClocksMut<'_, '_> {
-    /// Returns a mutable reference to a clock.
+    /// Returns a handle that changes a clock.
     ///
     /// # Errors
     ///
     /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
-    pub fn get_mut(&mut self, clock: impl Into<ClockId>) -> Result<Mut<'_, Clock>, ClockError> {
+    pub fn get_mut(&mut self, clock: impl Into<ClockId>) -> Result<ClockMut<'_>, ClockError> {
         let clock = clock.into();
-        let found = match clock {
-            ClockId::Own(entity) => self.own.get_mut(entity).ok(),
-            id => {
-                let table = self.table.reborrow();
-                table.filter_map_unchanged(|table| table.built_in_mut(id))
-            }
-        };
-        found.ok_or(ClockError::NoSuchClock(clock))
-    }
-
-    /// Puts a clock on another parent, as [`Clock::set_parent`] does, unless the parent is invalid.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error, and keeps the parent, if there is no such clock or parent, if the clock would
-    /// drive itself, or if it is a built-in one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use bevy_app::prelude::*;
-    /// # use bevy_due::{ClockId, ClocksMut, clock::ClockError, prelude::*};
-    /// # use bevy_ecs::{prelude::*, system::RunSystemOnce};
-    /// # use bevy_time::TimePlugin;
-    /// # let mut app = App::new();
-    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// # let world = app.world_mut();
-    /// let arena = world.spawn(Clock::new()).id();
-    /// let spell = world.spawn(Clock::of(arena)).id();
-    /// # world.run_system_once(move |mut clocks: ClocksMut| {
-    /// let cycle = ClockError::Cycle(vec![arena, spell]);
-    /// assert_eq!(clocks.set_parent(arena, spell), Err(cycle));
-    /// assert_eq!(clocks.set_parent(arena, ClockId::Real), Ok(()));
-    /// # }).unwrap();
-    /// ```
-    pub fn set_parent(
-        &mut self,
-        clock: impl Into<ClockId>,
-        parent: impl Into<ClockId>,
-    ) -> Result<(), ClockError> {
-        let (clock, parent) = (clock.into(), parent.into());
-        let ClockId::Own(entity) = clock else {
-            return Err(ClockError::BuiltIn(clock));
-        };
-        let mut cycle = EntityHashSet::default();
-        let mut clocks = alloc::vec![entity];
-        let mut at = parent;
-        while let ClockId::Own(above) = at
-            && above != entity
-            && cycle.insert(above)
-        {
-            clocks.push(above);
-            match self.own.get(above) {
-                Ok(clock) => at = clock.parent(),
-                Err(_) if at == parent => return Err(ClockError::NoSuchClock(parent)),
-                // The parent has lost its own, and stands still.
-                Err(_) => break,
-            }
-        }
-        if at == clock {
-            return Err(ClockError::Cycle(clocks));
-        }
-        self.get_mut(clock)?.set_parent(parent);
-        Ok(())
-    }
-}
-
-/// Returns the component of the clock of this key.
-pub(super) fn component(world: &World, key: ClockKey) -> Option<&Clock> {
-    let table = world.get_resource::<ClockTable>()?;
-    match table.id(key)? {
-        ClockId::Own(entity) => world.get(entity),
-        _ => table.built_in.get(key as usize),
-    }
-}
-
-/// Changes the component of the clock of this key, and triggers no change detection.
-pub(super) fn with_component<R>(
-    world: &mut World,
-    key: ClockKey,
-    change: impl FnOnce(&mut Clock) -> R,
-) -> Option<R> {
-    match world.get_resource::<ClockTable>()?.id(key)? {
-        ClockId::Own(entity) => {
-            let mut clock = world.get_mut::<Clock>(entity)?;
-            Some(change(clock.bypass_change_detection()))
-        }
-        built_in => {
-            let mut table = world.get_resource_mut::<ClockTable>()?;
-            table.built_in_mut(built_in).map(change)
-        }
+        self.table.find(clock)?;
+        Ok(ClockMut::later(
+            clock,
+            &self.table,
+            self.commands.reborrow(),
+        ))
     }
 }
 
@@ -308,45 +229,13 @@ impl fmt::Debug for Clocks<'_> {
 
 impl fmt::Debug for ClocksMut<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clocks = self.table.built_in.iter().chain(&self.own);
-        f.debug_set().entries(clocks).finish()
+        f.debug_struct("ClocksMut").finish_non_exhaustive()
     }
-}
-
-/// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
-/// stops it in a run by now. `component` returns the component of a clock on an entity, and `game` the time
-/// of the game, which stops all clocks under the game clock.
-#[inline]
-pub(crate) fn read_running<'c>(
-    table: &ClockTable,
-    clock: (ClockKey, Age),
-    scope: Scope,
-    mut component: impl FnMut(Entity) -> Option<&'c Clock>,
-    mut game: impl FnMut() -> Option<&'c Time<Virtual>>,
-) -> Option<Reading> {
-    table.read_running(clock, scope, |key, entity| {
-        let component = match entity {
-            Some(entity) => component(entity),
-            None => table.built_in.get(key as usize),
-        };
-        let is_driven_by_game = key == VIRTUAL && scope != Scope::Under(key);
-        component.is_some_and(Clock::is_stopped)
-            || is_driven_by_game && game().is_some_and(is_game_stopped)
-    })
 }
 
 /// Returns `true` if the game stands still. A pause works at once, and its end from the next frame on.
 pub(crate) fn is_game_stopped(game: &Time<Virtual>) -> bool {
     game.is_paused() || game.was_paused() || game.relative_speed_f64() == 0.0
-}
-
-/// Returns `true` if the clock of this key and age exists, and nothing stops it in a run by now.
-pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) -> bool {
-    let time = world.get_resource::<ClockTable>().and_then(|table| {
-        let game = || world.get_resource();
-        read_running(table, clock, scope, |entity| world.get(entity), game)
-    });
-    time.is_some()
 }
 
 /// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without
@@ -385,27 +274,13 @@ pub(crate) fn clock_of(
     owner: Entity,
     chosen: Option<ClockId>,
 ) -> ClockId {
-    clock_besides(world, entity, owner, chosen, None)
-}
-
-/// Chooses the clock of a timer or a callback as if there were none on the entity `without`.
-pub(crate) fn clock_besides(
-    world: &World,
-    entity: EntityRef,
-    owner: Entity,
-    chosen: Option<ClockId>,
-    without: Option<Entity>,
-) -> ClockId {
     let table = world.get_resource::<ClockTable>();
-    let own = |entity: EntityRef| {
-        let has_clock = entity.contains::<Clock>() && without != Some(entity.id());
-        clock_on(entity.id(), entity.get(), has_clock)
-    };
+    let own = |entity: EntityRef| clock_on(entity.id(), entity.get(), entity.contains::<Clock>());
     let clock_on = |entity: EntityRef| {
         let modified = || {
             let clock = entity.get::<SpeedModifier>()?.clock();
             let parent = table?.parent_of(clock);
-            // A clock that comes at the next reading is on this one.
+            // A clock that comes with the next run is on this one.
             parent.or_else(|| own(world.get_entity(clock).ok()?))
         };
         own(entity).or_else(modified)

@@ -9,7 +9,7 @@ use bevy_ecs::{
 use smallvec::SmallVec;
 
 use super::{
-    Settings,
+    Parent, Settings,
     id::ClockId,
     time::{Reading, Speed},
 };
@@ -28,6 +28,9 @@ pub(super) const REAL: ClockKey = 0;
 pub(crate) const VIRTUAL: ClockKey = 1;
 pub(super) const FRAMES: ClockKey = 2;
 pub(super) const FIXED: ClockKey = 3;
+
+/// The root of manual clocks, and of those that they drive. No clock has this key.
+pub(super) const MANUAL: ClockKey = ClockKey::MAX - 3;
 
 /// The built-in clocks by key, which is also their age. They have no entity, so they can't be
 /// despawned.
@@ -71,6 +74,14 @@ impl Cadence {
             Self::FixedStep => &[FIXED],
         }
     }
+
+    /// Returns the tops of the time lines of this cadence.
+    pub(super) fn tops(self) -> &'static [ClockKey] {
+        match self {
+            Self::Frame => &[REAL, VIRTUAL, FRAMES, MANUAL],
+            Self::FixedStep => &[FIXED],
+        }
+    }
 }
 
 /// The driver of a clock.
@@ -82,6 +93,8 @@ pub(super) enum Driver {
     Clock(ClockKey),
     /// Nothing, because the parent does not exist, or has not arrived yet.
     Missing,
+    /// Nothing but calls.
+    Manual,
 }
 
 /// A clock.
@@ -96,11 +109,10 @@ pub(super) struct Row {
     pub(super) age: Age,
     pub(super) order: Order,
     pub(super) driver: Driver,
-    /// The built-in clock at the end of the chain of parents. An orphan keeps its last one.
+    /// The built-in clock at the end of the chain of parents, or [`MANUAL`]. An orphan keeps its last one.
     pub(super) root: ClockKey,
     /// The clocks that this one drives. Built-in clocks keep no list.
     pub(super) children: BTreeSet<ClockKey>,
-    /// The settings of the component, as of the last reading.
     pub(super) settings: Settings,
     pub(super) brakes: Brakes,
     /// The speed times the speed modifiers, or zero while something else stops the clock.
@@ -109,8 +121,9 @@ pub(super) struct Row {
     pub(super) time: Reading,
     pub(super) seen: u64,
     pub(super) past: Past,
-    /// The round of the reading at which the clock last skipped time, if any.
-    pub(super) skipped: Option<u64>,
+    /// The time to which the clock last skipped. It is kept: whether a deadline is still waiting there is known to the
+    /// queues alone.
+    pub(super) skipped_to: Option<u64>,
     /// When to look at the queue of the clock again. Too early is harmless.
     pub(super) look: Option<u64>,
 }
@@ -131,8 +144,6 @@ pub(super) struct Brakes {
 pub(super) struct Past {
     /// The number of the reading.
     pub(super) round: u64,
-    /// Whether the clock itself stood still.
-    pub(super) is_stopped: bool,
     /// The time passed at this reading, and at the one before.
     pub(super) now: u64,
     pub(super) previous: u64,
@@ -143,7 +154,6 @@ impl Past {
     pub(super) fn new(round: u64, now: u64) -> Self {
         Self {
             round,
-            is_stopped: false,
             now,
             previous: now,
         }
@@ -181,7 +191,7 @@ impl Row {
             time,
             seen: 0,
             past: Past::new(0, time.now),
-            skipped: None,
+            skipped_to: None,
             look: None,
         };
         row.update_rate();
@@ -207,7 +217,7 @@ impl Row {
 
     /// Returns the speed with the speed modifiers, or zero while something else stops the clock.
     pub(super) fn speed(&self) -> f64 {
-        match self.is_stopped() || self.driver == Driver::Missing {
+        match self.is_stopped() || matches!(self.driver, Driver::Missing | Driver::Manual) {
             true => 0.0,
             false => self.settings.speed * self.brakes.factor,
         }
@@ -230,22 +240,31 @@ impl Row {
         time
     }
 
-    /// Follows Bevy's time, which shows `elapsed` and has advanced by `delta` in this frame.
+    /// Returns how much of Bevy's time has yet to pass on this clock. Bevy's time shows `elapsed`, and has advanced by
+    /// `delta` in this frame.
     ///
     /// The time passed never goes back. If Bevy's time was set back, the clock shows the earlier time,
     /// and deadlines move along.
-    pub(super) fn follow(&mut self, round: u64, elapsed: u64, delta: u64) {
-        let span = elapsed.checked_sub(self.seen).unwrap_or_else(|| {
+    pub(super) fn behind(&mut self, elapsed: u64, delta: u64) -> u64 {
+        elapsed.checked_sub(self.seen).unwrap_or_else(|| {
             let span = delta.min(elapsed);
             let (back, _) = self.rate.scale(self.seen - (elapsed - span), 0);
             self.time.offset -= i128::from(back);
+            self.seen = elapsed - span;
             span
-        });
-        self.time = self.time_after(span);
-        self.seen = elapsed;
+        })
+    }
+
+    /// Lets some of Bevy's time pass on this clock.
+    pub(super) fn pass(&mut self, nanos: u64) {
+        self.time = self.time_after(nanos);
+        self.seen = self.seen.saturating_add(nanos);
+    }
+
+    /// Ends a reading.
+    pub(super) fn end_reading(&mut self, round: u64) {
         self.past = Past {
             round,
-            is_stopped: self.is_stopped(),
             now: self.time.now,
             previous: self.past.now,
         };
@@ -261,6 +280,9 @@ impl Row {
         if span == 0 {
             return Some(0);
         }
+        if self.driver == Driver::Manual {
+            return None;
+        }
         let span = self.rate.unscale(span, self.time.carry)?;
         self.seen.checked_add(span).filter(|&time| time < NEVER)
     }
@@ -270,17 +292,18 @@ impl Row {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Option<Row>>,
-    vacant: Vec<ClockKey>,
+    /// The lowest is used first, so that memory at the end can be given back.
+    vacant: BTreeSet<ClockKey>,
     by_entity: EntityHashMap<ClockKey>,
-    /// The number of clocks without a parent.
-    pub(super) orphans: usize,
+    /// The clocks without a parent, by the entity on which it should be.
+    orphans: BTreeSet<(Entity, ClockKey)>,
     pub(super) next_age: Age,
 }
 
 impl Rows {
-    /// Adds a clock as the youngest one.
+    /// Adds a clock as the youngest one, without a parent.
     pub(super) fn add(&mut self, row: Row) -> (ClockKey, Age) {
-        let key = self.vacant.pop().unwrap_or_else(|| {
+        let key = self.vacant.pop_first().unwrap_or_else(|| {
             self.rows.push(None);
             self.rows.len() as ClockKey - 1
         });
@@ -289,7 +312,7 @@ impl Rows {
         if let Some(entity) = row.entity {
             self.by_entity.insert(entity, key);
         }
-        self.orphans += usize::from(row.driver == Driver::Missing);
+        self.orphans.extend(missing(key, &row));
         self.rows[key as usize] = Some(Row {
             age,
             order: age,
@@ -298,34 +321,47 @@ impl Rows {
         (key, age)
     }
 
-    /// Returns the place of a clock in the order in which the clocks of a run go.
-    pub(super) fn order(&self, key: ClockKey) -> Option<Order> {
-        self.get(key).map(|row| row.order)
-    }
-
     /// Removes a clock that drives no other one.
     pub(super) fn remove(&mut self, key: ClockKey) -> Option<Row> {
-        self.set_driver(key, Driver::Missing);
+        self.set_driver(key, Driver::Manual);
         let row = self.rows.get_mut(key as usize)?.take()?;
-        self.orphans -= 1;
         self.by_entity.remove(&row.entity?);
-        self.vacant.push(key);
+        let clocks = self.by_entity.len();
+        if self.by_entity.capacity() > 64 + 4 * clocks {
+            self.by_entity.shrink_to(2 * clocks);
+        }
+        self.vacant.insert(key);
+        while let Some(None) = self.rows.last() {
+            self.rows.pop();
+            self.vacant.remove(&(self.rows.len() as ClockKey));
+        }
+        if self.rows.capacity() > 64 + 4 * self.rows.len() {
+            self.rows.shrink_to(2 * self.rows.len());
+        }
         Some(row)
     }
 
     pub(super) fn set_driver(&mut self, key: ClockKey, driver: Driver) {
-        let Some(row) = self.get_mut(key) else {
+        let Some(row) = self.rows.get_mut(key as usize).and_then(Option::as_mut) else {
             return;
         };
+        if let Some(orphan) = missing(key, row) {
+            self.orphans.remove(&orphan);
+        }
         let before = core::mem::replace(&mut row.driver, driver);
-        self.orphans += usize::from(driver == Driver::Missing);
-        self.orphans -= usize::from(before == Driver::Missing);
+        self.orphans.extend(missing(key, row));
         if let Some(parent) = self.parent_row(before) {
             parent.children.remove(&key);
         }
         if let Some(parent) = self.parent_row(driver) {
             parent.children.insert(key);
         }
+    }
+
+    /// Returns the clocks that wait for a clock on this entity.
+    pub(super) fn orphans_of(&self, parent: Entity) -> Vec<ClockKey> {
+        let orphans = self.orphans.range((parent, 0)..=(parent, ClockKey::MAX));
+        orphans.map(|&(_, key)| key).collect()
     }
 
     /// Returns the clock that keeps a list of those that it drives.
@@ -353,11 +389,6 @@ impl Rows {
         self.by_entity.get(&entity).copied()
     }
 
-    /// Returns the number of clocks on entities.
-    pub(super) fn own(&self) -> usize {
-        self.by_entity.len()
-    }
-
     /// Returns all clocks by key.
     pub(super) fn iter(&self) -> impl Iterator<Item = (ClockKey, &Row)> {
         let rows = (0..).zip(&self.rows);
@@ -373,7 +404,7 @@ impl Rows {
     pub(super) fn parent(&self, key: ClockKey) -> Option<ClockKey> {
         match self.get(key)?.driver {
             Driver::Clock(parent) => Some(parent),
-            Driver::Bevy | Driver::Missing => None,
+            Driver::Bevy | Driver::Missing | Driver::Manual => None,
         }
     }
 
@@ -417,5 +448,19 @@ impl Rows {
         self.by_entity = by_entity
             .map(|(&entity, &key)| (mapper.get_mapped(entity), key))
             .collect();
+        let orphans = self.iter().filter_map(|(key, row)| missing(key, row));
+        self.orphans = orphans.collect();
+    }
+}
+
+/// Returns the entity on which the parent of a clock should be, if the clock has none.
+fn missing(key: ClockKey, row: &Row) -> Option<(Entity, ClockKey)> {
+    match row.settings.parent {
+        Parent::Default(ClockId::Own(parent)) | Parent::Chosen(ClockId::Own(parent))
+            if row.driver == Driver::Missing =>
+        {
+            Some((parent, key))
+        }
+        _ => None,
     }
 }

@@ -8,55 +8,49 @@ use bevy_platform::collections::HashMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
-    Clock, Jump, Settings, Start,
+    Clock, Parent,
     id::ClockId,
     load::SavedTime,
-    read::take_settings,
+    read::settle_clocks,
     row::{BUILT_IN, ClockKey, Order},
     table::{ClockTable, FRAME},
     time::{Reading, Speed, saturating_nanos},
 };
-use crate::report::unserializable;
 
 /// The serialized form of a [`Clock`].
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Clock", deny_unknown_fields)]
 struct ClockData {
-    parent: ClockId,
+    parent: Parent,
     speed: f64,
     paused: bool,
     now: Duration,
     /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
     #[serde(default)]
     fraction: u64,
+    #[serde(default)]
+    skipped_to: Option<Duration>,
     /// The place among the clocks of the saved world. Without it, the clock counts as new.
     #[serde(default)]
     order: Option<Order>,
-    #[serde(default)]
-    jump: Jump,
 }
 
 impl Serialize for Clock {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let time = self.start.current().ok_or_else(|| {
-            unserializable(
-                "the time of this clock has not been written since it last changed: call \
-                 `World::write_timer_states` right before you serialize",
-            )
-        })?;
-        let Settings {
-            parent,
-            speed,
-            paused,
-        } = self.settings();
+        let SavedTime {
+            now,
+            fraction,
+            skipped_to,
+            order,
+        } = self.start;
         let data = ClockData {
-            parent,
-            speed,
-            paused,
-            now: time.now,
-            fraction: time.fraction,
-            order: time.order,
-            jump: self.jump,
+            parent: self.parent,
+            speed: self.speed,
+            paused: self.paused,
+            now,
+            fraction,
+            skipped_to,
+            order,
         };
         data.serialize(serializer)
     }
@@ -70,44 +64,28 @@ impl<'de> Deserialize<'de> for Clock {
             parent: data.parent,
             speed: data.speed,
             paused: data.paused,
-            jump: data.jump,
-            start: Start::Value(SavedTime {
+            start: SavedTime {
                 now: data.now,
                 fraction: data.fraction,
+                skipped_to: data.skipped_to,
                 order: data.order,
-                names_parent: data.order.is_some(),
-            }),
+            },
         })
     }
 }
 
-/// Writes the times of clocks into their components, so that these can be serialized until a clock
-/// changes.
+/// Writes the present settings and times of clocks into their components, so that these can be serialized.
 pub(crate) fn write_clocks(world: &mut World) {
-    take_settings(world);
+    settle_clocks(world);
     let Some(mut times) = ClockTimes::of(world) else {
         return;
     };
-    let table = times.table;
-    let clocks = table.rows.iter().filter_map(|(key, row)| {
-        let (time, changes) = (times.saved(key)?, table.changes().clone());
-        let number = changes.get();
-        Some((row.entity?, Start::Written(time, changes, number)))
+    let clocks = times.table.rows.iter().filter_map(|(key, row)| {
+        let entity = row.entity?;
+        Some((entity, times.save(key)?))
     });
-    for (entity, start) in clocks.collect::<Vec<_>>() {
-        if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-            clock.bypass_change_detection().start = start;
-        }
-    }
-}
-
-impl Start {
-    /// Returns the time, unless it is in the table and has not been written since it last changed.
-    fn current(&self) -> Option<&SavedTime> {
-        match self {
-            Self::Written(_, changes, number) if changes.get() != *number => None,
-            start => start.time(),
-        }
+    for (entity, clock) in clocks.collect::<Vec<_>>() {
+        world.entity_mut(entity).insert(clock);
     }
 }
 
@@ -168,21 +146,22 @@ impl<'w> ClockTimes<'w> {
         time.map_or(Duration::ZERO, |time| time.shown_now())
     }
 
-    /// Returns the time of a clock to save.
-    fn saved(&mut self, key: ClockKey) -> Option<SavedTime> {
-        let order = self.table.rows.get(key)?.order;
-        Some(SavedTime::new(&self.reading(key)?, Some(order)))
+    /// Returns a clock to save, with its present settings and time. The clocks have been [settled](settle_clocks).
+    pub(crate) fn save(&mut self, key: ClockKey) -> Option<Clock> {
+        let row = self.table.rows.get(key)?;
+        let time = self.reading(key)?;
+        let start = SavedTime::new(row, &time, Some(row.order));
+        Some(row.settings.starting_at(start))
     }
 
-    /// Returns the clock of an entity to save. A clock that has no parent any more, or not yet, is saved
-    /// without one. The clocks have been [settled](take_settings).
-    pub(crate) fn save(&mut self, entity: EntityRef) -> Option<Clock> {
-        let mut clock = entity.get::<Clock>()?.clone();
-        if let Some(key) = self.table.key_of(entity.id()) {
-            clock.start = Start::Value(self.saved(key)?);
-            if self.table.rows.parent(key).is_none() {
-                clock.parent = Entity::PLACEHOLDER.into();
-            }
+    /// Returns the clock of an entity to save. A clock that has no parent any more, or not yet, is saved without one.
+    pub(crate) fn save_of(&mut self, entity: EntityRef) -> Option<Clock> {
+        let Some(key) = self.table.key_of(entity.id()) else {
+            return entity.get::<Clock>().cloned();
+        };
+        let mut clock = self.save(key)?;
+        if self.table.is_orphan(key) {
+            clock.parent = Parent::Chosen(Entity::PLACEHOLDER.into());
         }
         Some(clock)
     }
@@ -191,12 +170,12 @@ impl<'w> ClockTimes<'w> {
 impl ClockTable {
     /// Restores everything but the parent of a clock.
     fn restore(&mut self, key: ClockKey, saved: &Clock) {
-        let time = saved.start.time().copied().unwrap_or_default();
-        let settings = saved.settings();
         self.change(key, |row| {
-            (row.settings.speed, row.settings.paused) = (settings.speed, settings.paused);
-            row.time.carry = time.fraction;
-            row.time.set_shown(time.now);
+            (row.settings.speed, row.settings.paused) = (saved.speed, saved.paused);
+            row.time.carry = saved.start.fraction;
+            row.time.set_shown(saved.start.now);
+            let skipped_to = saved.start.skipped_to;
+            row.skipped_to = skipped_to.map(|skipped_to| row.time.passed(skipped_to));
         });
     }
 }
@@ -219,9 +198,9 @@ pub(crate) fn load_clock(entity: &mut EntityWorldMut, saved: Clock) {
 /// Returns copies of the built-in clocks to save: real, virtual, frames, fixed.
 pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
     let mut times = ClockTimes::of(world)?;
-    let mut clocks = world.get_resource::<ClockTable>()?.built_in.clone();
+    let mut clocks = BUILT_IN.map(Clock::of);
     for (key, clock) in (0..).zip(&mut clocks) {
-        clock.start = Start::Value(times.saved(key)?);
+        *clock = times.save(key)?;
     }
     Some(clocks)
 }
@@ -231,17 +210,10 @@ pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
 ///
 /// Does nothing in a world without the plugin.
 pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) {
-    let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
-        return;
-    };
-    for (key, clock) in (0..).zip(saved) {
-        table.restore(key, clock);
-    }
-    table.changes.note_edit();
-    table.built_in = saved.clone();
-    for (id, clock) in BUILT_IN.into_iter().zip(&mut table.built_in) {
-        clock.parent = id;
-        clock.enter_world();
+    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
+        for (key, clock) in (0..).zip(saved) {
+            table.restore(key, clock);
+        }
     }
 }
 
@@ -307,7 +279,7 @@ mod tests {
     use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
 
     use super::*;
-    use crate::{ArmedTimers, ClockId, Clocks, ClocksMut, DuePlugin, Timer};
+    use crate::{ArmedTimers, ClockId, Clocks, ClocksMut, DuePlugin, Timer, clock::ClockMut};
 
     const CLOCKS: [ClockId; 4] = [
         ClockId::Real,
@@ -330,10 +302,10 @@ mod tests {
         app.update();
     }
 
-    fn change(app: &mut App, mut change: impl FnMut(ClockId, &mut Clock) + Send + Sync + 'static) {
+    fn change(app: &mut App, mut change: impl FnMut(&mut ClockMut) + Send + Sync + 'static) {
         let change = move |mut clocks: ClocksMut| {
             for id in CLOCKS {
-                change(id, &mut clocks.get_mut(id).expect("built in"));
+                change(&mut clocks.get_mut(id).expect("built in"));
             }
         };
         app.world_mut().run_system_once(change).expect("a system");
@@ -373,7 +345,7 @@ mod tests {
     fn loaded_built_in_clocks_go_on_as_the_saved_ones() {
         let mut game = app();
         advance(&mut game, 100);
-        change(&mut game, |id, clock| match id {
+        change(&mut game, |clock| match clock.id() {
             ClockId::Real => clock.set_speed(1.0 / 3.0),
             ClockId::Virtual => clock.set_speed(0.3),
             ClockId::Frames => clock.pause(),
@@ -386,9 +358,7 @@ mod tests {
         // The fixed schedule is as far into its step as in the saved world.
         advance(&mut loaded, 120);
         arm(&mut loaded);
-        change(&mut loaded, |_, clock| {
-            *clock = Clock::new().with_speed(9.0);
-        });
+        change(&mut loaded, |clock| clock.set_speed(9.0));
         let before = remaining(&mut loaded);
         load_built_in(loaded.world_mut(), &saved);
         assert_eq!(remaining(&mut loaded), before, "deadlines move along");

@@ -1,24 +1,27 @@
 //! The clocks of a world as a resource: their times, their stops and their parents.
 
 use alloc::vec::Vec;
-use core::{mem, time::Duration};
+use core::{mem, slice, time::Duration};
 
-use bevy_ecs::{change_detection::Tick as ChangeTick, prelude::*};
+use bevy_ecs::prelude::*;
 use bevy_platform::sync::{
     Arc,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
+use bevy_time::{Time, Virtual};
 use smallvec::SmallVec;
 
 #[cfg(feature = "serialize")]
 use super::save::TimePassed;
 use super::{
-    Clock, Settings,
-    due::Wakes,
+    Clock, Parent, Settings,
+    due::TimeLines,
+    frame::ExactFrames,
     id::{ClockError, ClockId},
     load::{Load, SavedTime},
+    params::is_game_stopped,
     row::{
-        Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, FRAMES, Past, Row, Rows, VIRTUAL,
+        Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, MANUAL, Past, Row, Rows, VIRTUAL,
         built_in_id, built_in_key,
     },
     time::Reading,
@@ -29,16 +32,14 @@ pub(crate) const FRAME: u64 = 1_000_000_000;
 
 /// The clocks of a world.
 ///
-/// A clock shows one time from one reading of its cadence to the next. It is computed when it is asked
-/// for, from the time of the parent, so that a clock costs nothing while it is neither read nor changed. The
-/// readings, hooks and exclusive code write the table. A change of a [`Clock`](crate::Clock) component
-/// is no write: the next reading takes it over.
+/// The table is the only place of their settings and times: hooks, commands and the readings write it. A clock shows one
+/// time from one reading of its cadence to the next, unless it is told to jump. The time is computed when it is asked
+/// for, from the time of the parent, so that a clock costs nothing while it is neither read nor changed.
 #[derive(Resource, Clone, Debug)]
 pub(crate) struct ClockTable {
     pub(super) rows: Rows,
-    /// The component of each built-in clock, by key. These clocks are not entities.
-    pub(super) built_in: [Clock; BUILT_IN.len()],
-    pub(super) wakes: Wakes,
+    pub(super) lines: TimeLines,
+    pub(super) frames: ExactFrames,
     pub(super) load: Load,
     /// The number of readings of each cadence.
     pub(super) rounds: [u64; 2],
@@ -47,27 +48,16 @@ pub(crate) struct ClockTable {
     pub(super) changes: Changes,
     /// Whether a clock has changed its cadence, which callbacks have not followed yet.
     pub(super) has_moved: bool,
-    /// When the settings of the components were last taken over.
-    pub(super) taken: ChangeTick,
-    /// The number of edits of the built-in clocks then.
-    pub(super) taken_edits: u64,
     /// The longest step of game time, while it is raised by the time of a sleep.
     #[cfg(feature = "worlds")]
     pub(crate) max_delta: Option<Duration>,
 }
 
-/// Counts what makes a computed time or a written state stale. Each reading counts.
+/// Counts what makes a written state stale. Each reading counts.
 ///
-/// Copies share the counters. Reading them takes no lock.
+/// Copies share the counter. Reading it takes no lock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes(Arc<Counters>);
-
-#[derive(Debug, Default)]
-struct Counters {
-    changes: AtomicU64,
-    /// The edits of the components of built-in clocks.
-    edits: AtomicU64,
-}
+pub(crate) struct Changes(Arc<AtomicU64>);
 
 /// The clocks that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +86,16 @@ pub(crate) struct Tick {
     pub(crate) elapsed: Duration,
 }
 
+impl Scope {
+    /// Returns the tops of the time lines that a run covers.
+    pub(super) fn tops(&self) -> &[ClockKey] {
+        match self {
+            Self::Of(cadence) => cadence.tops(),
+            Self::Under(top) => slice::from_ref(top),
+        }
+    }
+}
+
 impl ClockTable {
     /// The key and the age of the game clock.
     pub(crate) const GAME: (ClockKey, Age) = (VIRTUAL, VIRTUAL as Age);
@@ -104,19 +104,13 @@ impl ClockTable {
     pub(crate) fn new(elapsed: impl Fn(ClockId) -> u64) -> Self {
         let mut table = Self {
             rows: Rows::default(),
-            built_in: BUILT_IN.map(|id| {
-                let mut clock = Clock::of(id);
-                clock.enter_world();
-                clock
-            }),
-            wakes: Wakes::default(),
+            lines: TimeLines::default(),
+            frames: ExactFrames::default(),
             load: Load::default(),
             rounds: [0; 2],
             conditions: Vec::new(),
             changes: Changes::default(),
             has_moved: false,
-            taken: ChangeTick::new(0),
-            taken_edits: 0,
             #[cfg(feature = "worlds")]
             max_delta: None,
         };
@@ -152,17 +146,6 @@ impl ClockTable {
         found.ok_or(ClockError::NoSuchClock(clock))
     }
 
-    /// Returns the component of a built-in clock.
-    pub(super) fn built_in_mut(&mut self, clock: ClockId) -> Option<&mut Clock> {
-        self.changes.note_edit();
-        self.built_in.get_mut(built_in_key(clock)? as usize)
-    }
-
-    /// Returns the number of clocks on entities.
-    pub(crate) fn own_clocks(&self) -> usize {
-        self.rows.own()
-    }
-
     /// Returns the key of the clock on `entity`.
     pub(crate) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
         self.rows.key_of(entity)
@@ -172,14 +155,11 @@ impl ClockTable {
         built_in_id(key).or_else(|| self.rows.get(key)?.entity.map(ClockId::Own))
     }
 
-    /// Returns a copy of a clock as of its last reading, to be inserted elsewhere.
+    /// Returns a clock with its present settings and its present time.
     pub(super) fn copy(&self, clock: ClockId) -> Result<Clock, ClockError> {
         let (key, row) = self.find_row(clock)?;
         let time = self.reading(key).ok_or(ClockError::NoSuchClock(clock))?;
-        let mut copy = Clock::new();
-        copy.set_settings(row.settings);
-        copy.leave_world(SavedTime::new(&time, None));
-        Ok(copy)
+        Ok(row.settings.starting_at(SavedTime::new(row, &time, None)))
     }
 
     /// Returns the cadence of the clock of this key and age, if it still exists.
@@ -196,8 +176,14 @@ impl ClockTable {
     }
 
     /// Returns the number of changes of clocks so far. Each reading is one.
+    #[cfg(feature = "serialize")]
     pub(crate) fn changes(&self) -> &Changes {
         &self.changes
+    }
+
+    /// Returns `true` if a clock itself stands still.
+    pub(crate) fn is_stopped(&self, key: ClockKey) -> bool {
+        self.rows.get(key).is_none_or(Row::is_stopped)
     }
 
     /// Notes that a callback is in the wrong schedule.
@@ -220,7 +206,7 @@ impl ClockTable {
     /// Returns the parent of the clock on `entity`.
     pub(crate) fn parent_of(&self, entity: Entity) -> Option<ClockId> {
         let (_, row) = self.find_row(entity.into()).ok()?;
-        Some(row.settings.parent)
+        row.settings.parent.id()
     }
 
     /// Returns the time that a clock shows.
@@ -244,21 +230,25 @@ impl ClockTable {
         Ok(rows.map(Row::speed).product())
     }
 
-    /// Notes that a clock has skipped time, before the next run of its cadence.
-    pub(super) fn note_skip(&mut self, key: ClockKey, reading: Cadence) {
-        for key in self.rows.descendants(key).into_iter().chain([key]) {
-            if let Some(row) = self.rows.get_mut(key) {
-                let round = self.rounds[row.cadence() as usize];
-                // The next reading of the other cadence is the first after the skip.
-                row.skipped = Some(round + u64::from(row.cadence() != reading));
+    /// Lets a clock skip time, and those below with it.
+    pub(super) fn skip(&mut self, key: ClockKey, by: u64) {
+        let mut clocks = self.rows.descendants(key);
+        clocks.push(key);
+        let before: Vec<_> = clocks.iter().map(|&key| self.reading(key)).collect();
+        self.change(key, |row| row.time.jump(by));
+        for (key, before) in clocks.into_iter().zip(before) {
+            let now = self.reading(key);
+            if let Some(row) = self.rows.get_mut(key)
+                && now != before
+            {
+                row.skipped_to = now.map(|time| time.now);
             }
         }
     }
 
-    /// Returns `true` if a clock has skipped time since the run before this one.
-    pub(crate) fn has_skipped(&self, key: ClockKey) -> bool {
-        let row = self.rows.get(key);
-        row.is_some_and(|row| row.skipped == Some(self.rounds[row.cadence() as usize]))
+    /// Returns the time to which a clock last skipped. A deadline up to there fires at most once, however late.
+    pub(crate) fn skipped_to(&self, key: ClockKey) -> Option<u64> {
+        self.rows.get(key)?.skipped_to
     }
 
     /// Returns the time on the game clock.
@@ -298,13 +288,15 @@ impl ClockTable {
             let round = self.rounds[row.cadence() as usize];
             past = Some(match past {
                 _ if row.past.round == round => row.past,
-                None => Past {
-                    is_stopped: row.is_stopped(),
-                    ..Past::new(round, row.time.now)
+                // It has jumped since the last reading.
+                None if row.past.round + 1 == round => Past {
+                    round,
+                    now: row.time.now,
+                    previous: row.past.now,
                 },
+                None => Past::new(round, row.time.now),
                 Some(parent) => Past {
                     round,
-                    is_stopped: row.is_stopped(),
                     now: row.time_at(parent.now).now,
                     previous: match row.past.round + 1 == round {
                         true => row.past.now,
@@ -326,67 +318,39 @@ impl ClockTable {
         })
     }
 
-    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, if nothing drives
-    /// it, or if something stops it or a clock above it. What stops the clocks above a clock that is
-    /// fast-forwarded does not matter.
-    ///
-    /// The components may have stopped a clock since the last reading: `is_stopped` asks them. A clock
-    /// that was stopped at the last reading stays so until the next one.
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something stops it: its
+    /// settings or the game, it or a clock above it. What is above the clock at the top of a fast-forward does not matter,
+    /// and nothing stops that clock if it was stopped when the fast-forward began.
     #[inline]
-    pub(crate) fn read_running(
+    pub(crate) fn read_running<'g>(
         &self,
         clock: (ClockKey, Age),
         scope: Scope,
-        mut is_stopped: impl FnMut(ClockKey, Option<Entity>) -> bool,
+        game: impl Fn() -> Option<&'g Time<Virtual>>,
     ) -> Option<Reading> {
-        self.read_driven(clock, scope, |key, row| {
-            let round = self.rounds[row.cadence() as usize];
-            let was_stopped = row.past.round == round && row.past.is_stopped;
-            was_stopped || is_stopped(key, row.entity)
-        })
-    }
-
-    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, if nothing drives
-    /// it, or if the settings or `is_stopped` stop it or a clock above it.
-    #[inline]
-    fn read_driven(
-        &self,
-        (key, age): (ClockKey, Age),
-        scope: Scope,
-        mut is_stopped: impl FnMut(ClockKey, &Row) -> bool,
-    ) -> Option<Reading> {
-        let row = self.rows.get_of_age(key, age)?;
-        match row.driver {
-            Driver::Bevy => (!row.is_stopped() && !is_stopped(key, row)).then_some(row.time),
-            _ => self.read_driven_by_clock((key, row), scope, is_stopped),
-        }
-    }
-
-    #[inline(never)]
-    fn read_driven_by_clock(
-        &self,
-        (mut at, mut row): (ClockKey, &Row),
-        scope: Scope,
-        mut is_stopped: impl FnMut(ClockKey, &Row) -> bool,
-    ) -> Option<Reading> {
+        let row = self.rows.get_of_age(clock.0, clock.1)?;
         let mut lineage = SmallVec::<[&Row; 8]>::new();
-        let mut matters = true;
-        let root = loop {
-            if matters && (row.is_stopped() || is_stopped(at, row)) {
+        let (mut at, mut top) = (clock.0, row);
+        while scope != Scope::Under(at) {
+            if top.is_stopped() || top.driver == Driver::Missing {
                 return None;
             }
-            matters = matters && scope != Scope::Under(at);
-            let Driver::Clock(parent) = row.driver else {
-                break row;
+            if at == VIRTUAL && game().is_some_and(is_game_stopped) {
+                return None;
+            }
+            let Driver::Clock(parent) = top.driver else {
+                break;
             };
-            lineage.push(row);
-            (at, row) = (parent, self.rows.get(parent)?);
-        };
-        if root.driver == Driver::Missing {
-            return None;
+            lineage.push(top);
+            (at, top) = (parent, self.rows.get(parent)?);
         }
+        let above = match scope {
+            Scope::Under(_) if top.is_stopped() && !self.lines.was_stopped => return None,
+            Scope::Under(forwarded) if forwarded == at => self.reading(at)?,
+            _ => top.time,
+        };
         let lineage = lineage.iter().rev();
-        Some(lineage.fold(root.time, |time, row| row.time_at(time.now)))
+        Some(lineage.fold(above, |time, row| row.time_at(time.now)))
     }
 
     /// Returns the built-in clock that drives the clock of this key and age, or `None` if the settings
@@ -394,7 +358,7 @@ impl ClockTable {
     #[cfg(feature = "worlds")]
     pub(crate) fn running_root(&self, key: ClockKey, age: Age) -> Option<ClockId> {
         let scope = Scope::Of(Cadence::Frame);
-        self.read_driven((key, age), scope, |_, _| false)?;
+        self.read_running((key, age), scope, || None)?;
         built_in_id(self.rows.get(key)?.root)
     }
 
@@ -428,18 +392,16 @@ impl ClockTable {
         self.set_wakes(key);
     }
 
-    /// Advances a clock on its own, without its parent. Its descendants follow. For them, this is a
-    /// reading.
+    /// Advances the clock at the top of a fast-forward on its own, without its parent. Its descendants follow.
     pub(crate) fn fast_forward(&mut self, key: ClockKey, nanos: u64) {
-        self.change(key, |row| row.time.advance(nanos));
-        for key in self.rows.descendants(key).into_iter().chain([key]) {
-            if let Some(row) = self.rows.get_mut(key) {
-                row.past.is_stopped = row.is_stopped();
-            }
+        self.changes.note();
+        if let Some(row) = self.rows.get_mut(key) {
+            row.time.advance(nanos);
         }
     }
 
-    /// Adds a clock. If its parent has not arrived yet, the clock waits for it until the next reading.
+    /// Adds a clock. If its parent has not arrived yet, the clock waits for it. Those that wait for this clock wait no
+    /// longer.
     pub(super) fn add(
         &mut self,
         entity: Entity,
@@ -447,19 +409,49 @@ impl ClockTable {
         brakes: Brakes,
         saved: SavedTime,
     ) {
-        let row = Row::new(Some(entity), settings, brakes, saved.time());
+        let mut row = Row::new(Some(entity), settings, brakes, saved.time());
+        row.skipped_to = saved.skipped_to.map(|it| row.time.passed(it));
         let (key, age) = self.rows.add(row);
         self.load.add(saved.order, (key, age));
-        match self.find(settings.parent) {
-            Ok(parent) if parent.key != key => self.drive(key, parent.key),
-            _ => self.load.waiting.push((key, age)),
+        match settings.parent.id().map(|parent| self.find(parent)) {
+            None => self.lead(key),
+            Some(Ok(parent)) if parent.key != key => self.drive(key, parent.key),
+            Some(_) => _ = self.load.waiting.insert(key, (age, settings.parent)),
+        }
+        for orphan in self.rows.orphans_of(entity) {
+            if self.cycle(orphan, key).is_none() {
+                self.drive(orphan, key);
+            }
         }
         self.changes.note();
     }
 
-    /// Removes the clock of `entity`, and returns its time. Its children stop.
-    pub(super) fn remove(&mut self, entity: Entity) -> Option<Reading> {
-        let key = self.key_of(entity)?;
+    /// Gives a clock the settings of another component. A parent that has not arrived yet is waited for until the next
+    /// reading.
+    pub(super) fn replace(&mut self, key: ClockKey, settings: Settings) -> Result<(), ClockError> {
+        let waits = self.load.waiting.remove(&key).is_some();
+        let row = self.rows.get(key);
+        let Some(row) = row.filter(|row| waits || row.settings != settings) else {
+            return Ok(());
+        };
+        let (age, parent) = (row.age, row.settings.parent);
+        self.change(key, |row| {
+            row.settings = Settings { parent, ..settings };
+        });
+        match self.set_parent(key, settings.parent) {
+            Err(ClockError::NoSuchClock(_)) => {
+                self.load.waiting.insert(key, (age, settings.parent));
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Removes the clock of `entity`. Its children stop.
+    pub(super) fn remove(&mut self, entity: Entity) {
+        let Some(key) = self.key_of(entity) else {
+            return;
+        };
         self.settle(key);
         let children = self.rows.get(key).map(|row| row.children.clone());
         for child in children.into_iter().flatten() {
@@ -467,30 +459,45 @@ impl ClockTable {
             self.rows.set_driver(child, Driver::Missing);
             self.set_wakes(child);
         }
-        self.wakes.clear(key);
+        self.lines.clear(key);
         self.changes.note();
-        // If modifiers are left, the next reading adds another one.
+        // If modifiers are left, the next run adds another one.
         self.load.modified.push(entity);
-        Some(self.rows.remove(key)?.time)
+        self.rows.remove(key);
+        self.lines.truncate(self.rows.len() as usize);
     }
 
     /// Puts a clock on another parent from now on. On an error, the clock stays as it was.
-    pub(super) fn set_parent(&mut self, key: ClockKey, parent: ClockId) -> Result<(), ClockError> {
-        let parent_key = self.find(parent)?.key;
-        if let Some(cycle) = self.cycle(key, parent_key) {
+    pub(super) fn set_parent(&mut self, key: ClockKey, parent: Parent) -> Result<(), ClockError> {
+        let above = parent.id().map(|parent| self.find(parent)).transpose()?;
+        let above = above.map(|found| found.key);
+        if let Some(cycle) = above.and_then(|above| self.cycle(key, above)) {
             return Err(ClockError::Cycle(cycle));
         }
-        if self.rows.parent(key) != Some(parent_key) {
-            self.drive(key, parent_key);
+        let is_same = self.rows.parent(key) == above && above.is_some();
+        match above {
+            Some(above) if !is_same => self.drive(key, above),
+            Some(_) => {}
+            None => self.lead(key),
         }
         if let Some(row) = self.rows.get_mut(key) {
             row.settings.parent = parent;
         }
+        self.load.waiting.remove(&key);
         Ok(())
     }
 
+    /// Lets a clock move by calls alone from now on.
+    fn lead(&mut self, key: ClockKey) {
+        self.settle(key);
+        self.rows.set_driver(key, Driver::Manual);
+        self.move_to_root(key, MANUAL);
+        self.changes.note();
+        self.set_wakes(key);
+    }
+
     /// Returns the clocks from `key` on, each followed by its parent, if `key` would drive itself.
-    fn cycle(&self, key: ClockKey, parent: ClockKey) -> Option<Vec<Entity>> {
+    pub(super) fn cycle(&self, key: ClockKey, parent: ClockKey) -> Option<Vec<Entity>> {
         let above = self.rows.lineage(parent);
         let nth = above.iter().position(|&at| at == key)?;
         let clocks = [key].into_iter().chain(above.into_iter().take(nth));
@@ -531,7 +538,6 @@ impl ClockTable {
             row.root = root;
             if row.cadence() != before {
                 row.past = Past::new(self.rounds[row.cadence() as usize], row.time.now);
-                row.skipped = None;
                 self.has_moved = true;
             }
         }
@@ -567,23 +573,6 @@ impl ClockTable {
         }
     }
 
-    /// Advances the built-in clocks of a cadence to the times that Bevy shows for them. Each time comes
-    /// with its latest step.
-    pub(super) fn advance(&mut self, cadence: Cadence, times: [(u64, u64); BUILT_IN.len()]) {
-        self.rounds[cadence as usize] += 1;
-        self.changes.note();
-        let round = self.rounds[cadence as usize];
-        for &root in cadence.roots() {
-            if let Some(row) = self.rows.get_mut(root) {
-                let (elapsed, delta) = match root {
-                    FRAMES => (row.seen.saturating_add(FRAME), FRAME),
-                    root => times[root as usize],
-                };
-                row.follow(round, elapsed, delta);
-            }
-        }
-    }
-
     /// Returns how far a clock advances while the built-in clocks advance, at its present speed.
     #[cfg(feature = "serialize")]
     pub(crate) fn share(&self, clock: ClockId, passed: &TimePassed) -> u64 {
@@ -615,28 +604,11 @@ impl ClockTable {
 
 impl Changes {
     pub(crate) fn get(&self) -> u64 {
-        self.0.changes.load(Relaxed)
+        self.0.load(Relaxed)
     }
 
     /// Counts a change, before it happens. One at a time changes a world, so no other count is lost.
     pub(crate) fn note(&self) {
-        self.0.changes.store(self.get() + 1, Relaxed);
-    }
-
-    /// Returns the number of changes, and of edits of the components of built-in clocks.
-    #[inline]
-    pub(crate) fn with_edits(&self) -> u64 {
-        self.get() + self.edits()
-    }
-
-    #[inline]
-    pub(super) fn edits(&self) -> u64 {
-        self.0.edits.load(Relaxed)
-    }
-
-    /// Counts an edit of the component of a built-in clock, before it happens. The next reading takes it
-    /// over, but a pause stops the clock at once.
-    pub(super) fn note_edit(&self) {
-        self.0.edits.fetch_add(1, Relaxed);
+        self.0.store(self.get() + 1, Relaxed);
     }
 }

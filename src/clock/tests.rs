@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use proptest::{collection, prelude::*, sample::select};
 
 use super::{
-    Cadence, ClockId, ClockTable, Scope,
+    Cadence, ClockId, ClockTable, Parent, Scope,
     load::SavedTime,
     row::{BUILT_IN, Brakes, ClockKey},
     time::Speed,
@@ -163,7 +163,10 @@ impl Game {
                 let Some(key) = self.key(nth).filter(|_| nth >= BUILT_IN.len()) else {
                     return;
                 };
-                let is_set = self.table.set_parent(key, self.id(parent)).is_ok();
+                let is_set = self
+                    .table
+                    .set_parent(key, Parent::Chosen(self.id(parent)))
+                    .is_ok();
                 let can_be = self.model[parent].is_some() && !self.runs_on(parent, nth);
                 assert_eq!(is_set, can_be);
                 if is_set {
@@ -201,7 +204,11 @@ impl Game {
                 self.advance(nth, by);
                 match op {
                     Op::Advance(..) => self.table.change(key, |row| row.time.advance(by)),
-                    _ => self.table.fast_forward(key, by),
+                    _ => {
+                        self.table.begin_forward(key);
+                        self.table.fast_forward(key, by);
+                        self.table.end_forward();
+                    }
                 }
             }
             Op::Plan(nth, wait) => {
@@ -244,7 +251,9 @@ impl Game {
         for root in 0..ALL {
             if let Some(key) = self.key(root) {
                 let is_here = |game: &Self, nth| game.is_running(nth, Some(root));
+                self.table.begin_forward(key);
                 self.check_due(Scope::Under(key), is_here);
+                self.table.end_forward();
             }
         }
     }

@@ -20,6 +20,9 @@ pub(crate) struct Reading {
 /// time can therefore represent deadlines before that time.
 const START: u64 = 1 << 61;
 
+/// The latest time passed to which a clock can jump: 36 years before the end of time. Beyond, only the time shown jumps.
+const LAST_JUMP: u64 = NEVER - (1 << 60);
+
 impl Reading {
     pub(super) const ZERO: Self = Self {
         now: START,
@@ -49,6 +52,25 @@ impl Reading {
     pub(super) fn set_shown(&mut self, now: Duration) {
         let now = i128::from(saturating_nanos(now).min(NEVER - 1));
         self.offset = now - i128::from(self.now);
+    }
+
+    /// Advances the clock at once. It stops short of the end of time, so that it can go on after a leap.
+    pub(super) fn jump(&mut self, nanos: u64) {
+        let by = nanos.min(LAST_JUMP.saturating_sub(self.now));
+        self.offset += i128::from(nanos - by);
+        self.now += by;
+        // The time shown saturates, too.
+        self.offset = self
+            .offset
+            .min(i128::from(NEVER - 1) - i128::from(self.now));
+    }
+
+    /// Advances the clock at once until it shows `now`, or sets it back.
+    pub(super) fn jump_to(&mut self, now: Duration) {
+        match now.checked_sub(self.shown_now()) {
+            Some(by) => self.jump(saturating_nanos(by)),
+            None => self.set_shown(now),
+        }
     }
 
     pub(super) fn advance(&mut self, nanos: u64) {

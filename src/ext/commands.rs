@@ -84,8 +84,7 @@ pub trait DueCommandsExt<'w, 's>: BorrowMut<Commands<'w, 's>> {
     /// A handler of a timer may call this, too: the clock runs at the end of the run, after all timers that are due. If
     /// handlers ask for more on the way, that waits for the next run.
     ///
-    /// If there is no such clock, or if it is stopped, Bevy's error handler gets a
-    /// [`ClockError`](crate::clock::ClockError).
+    /// If there is no such clock, Bevy's error handler gets a [`ClockError`](crate::clock::ClockError).
     ///
     /// # Panics
     ///

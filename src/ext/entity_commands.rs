@@ -3,6 +3,7 @@
 use bevy_ecs::{bundle::InsertMode, prelude::*, system::entity_command};
 
 use crate::{
+    clock::{Clock, ClockMut, change_clock},
     pause::pause_for,
     report::report,
     timer::{
@@ -249,6 +250,29 @@ pub trait DueEntityCommandsExt {
     fn delay_timers_by(&mut self, by: impl IntoDuration) -> &mut Self {
         let by = by.into_duration();
         self.with_world(move |world, owner| delay_all(world, owner, by))
+    }
+
+    /// Changes the clock on this entity: its speed, its pause, its parent or its time.
+    ///
+    /// If there is no [`Clock`](crate::Clock) on this entity, Bevy's error handler gets a warning.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// fn slow_motion(arena: Single<Entity, With<Clock>>, mut commands: Commands) {
+    ///     commands.entity(*arena).change_clock(|clock| clock.set_speed(0.25));
+    /// }
+    /// # bevy_ecs::system::assert_is_system(slow_motion);
+    /// ```
+    fn change_clock(&mut self, change: impl FnOnce(&mut ClockMut) + Send + 'static) -> &mut Self {
+        self.with_world(move |world, entity| {
+            if let Err(error) = change_clock(world, entity.into(), change) {
+                report::<Clock>(world, BevyError::warning(error));
+            }
+        })
     }
 
     /// Changes the timer on this entity: its interval, its number of firings, or its remaining

@@ -6,7 +6,7 @@ use core::{borrow::BorrowMut, time::Duration};
 use bevy_ecs::{prelude::*, system::SystemState};
 
 use crate::{
-    clock::{ClockError, ClockId, ClockTable},
+    clock::{ClockError, ClockId, ClockMut, ClockTable, change_clock},
     systems::KeptSystem,
     timer::{
         ArmedTimers, IntoDuration, IntoKey, NoSuchTimer, Numbers, RunStats, TimerFired, TimerMut,
@@ -98,6 +98,34 @@ pub trait DueWorldExt: BorrowMut<World> {
         let (world, clock): (&World, _) = (self.borrow(), clock.into());
         let table = world.get_resource::<ClockTable>();
         table.ok_or(ClockError::NoSuchClock(clock))?.now(clock)
+    }
+
+    /// Changes a clock at once.
+    ///
+    /// Applies pending commands first.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_app::prelude::*;
+    /// # use bevy_due::prelude::*;
+    /// # use bevy_time::TimePlugin;
+    /// # let mut app = App::new();
+    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// # let world = app.world_mut();
+    /// let arena = world.spawn(Clock::new()).id();
+    /// world.change_clock(arena, |clock| clock.set_speed(0.25)).unwrap();
+    /// ```
+    fn change_clock<Out>(
+        &mut self,
+        clock: impl Into<ClockId>,
+        change: impl FnOnce(&mut ClockMut) -> Out,
+    ) -> Result<Out, ClockError> {
+        change_clock(self.borrow_mut(), clock.into(), change)
     }
 
     /// Starts the random numbers of timers anew, as with this
@@ -214,8 +242,7 @@ pub trait DueWorldExt: BorrowMut<World> {
     ///
     /// # Errors
     ///
-    /// Returns [`ClockError`] if there is no such clock, if it is stopped, or if the call is
-    /// made from a timer handler.
+    /// Returns [`ClockError`] if there is no such clock, or if the call is made from a timer handler.
     ///
     /// # Examples
     ///

@@ -11,6 +11,8 @@
 //! | undo a delayed action | [`undo`] |
 //! | spread the work of a thousand AIs over many frames | [`staggered_ai`] |
 //! | a timer in the fixed schedule | [`fixed_step`] |
+//! | timers that follow a song | [`song`] |
+//! | timers that follow a physics engine | [`physics_clock`] |
 //!
 //! | an ability | |
 //! |---|---|
@@ -33,6 +35,7 @@
 //! | waves at a growing rate | [`waves`] |
 //! | a spawner with a condition | [`spawner`] |
 //! | day and night, a merchant who comes at eight, a bed | [`day_and_night`] |
+//! | turns: a battle in which time passes only at the end of a turn | [`turns`] |
 //! | boss phases | [`boss_phases`] |
 //! | pause the game behind an animated menu | [`pause_menu`] |
 //! | a splash screen, and timers that run only in a state | [`states`] |
@@ -111,6 +114,10 @@ pub mod invincibility {}
 #[doc(alias("paused", "unpause", "real_time"))]
 pub mod pause_menu {}
 
+#[doc = include_str!("../../docs/cookbook/physics_clock.md")]
+#[doc(alias("avian", "rapier", "hit_stop"))]
+pub mod physics_clock {}
+
 #[doc = include_str!("../../docs/cookbook/poison.md")]
 #[doc(alias("damage_over_time", "dot", "stack", "refresh", "burn", "bleed"))]
 pub mod poison {}
@@ -146,6 +153,10 @@ pub mod server_and_client {}
 #[doc(alias("slow", "haste"))]
 pub mod slow_field {}
 
+#[doc = include_str!("../../docs/cookbook/song.md")]
+#[doc(alias("music", "rhythm", "beat", "audio"))]
+pub mod song {}
+
 #[doc = include_str!("../../docs/cookbook/spawner.md")]
 #[doc(alias = "spawn")]
 pub mod spawner {}
@@ -169,6 +180,10 @@ pub mod taps {}
 #[doc = include_str!("../../docs/cookbook/throttle.md")]
 #[doc(alias = "rate_limit")]
 pub mod throttle {}
+
+#[doc = include_str!("../../docs/cookbook/turns.md")]
+#[doc(alias("turn_based", "rounds", "initiative"))]
+pub mod turns {}
 
 #[doc = include_str!("../../docs/cookbook/undo.md")]
 #[doc(alias = "cancel")]

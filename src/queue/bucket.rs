@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::{mem, ops::Range};
 
-use super::slots::Pages;
+use super::{pages::Pages, vacant::Vacant};
 
 /// A timer in a bucket.
 ///
@@ -72,6 +72,16 @@ impl Bucket {
         last_rank: 0,
     };
 
+    #[inline]
+    fn count_added(&mut self, item: Item, sequence: u64) {
+        self.len += 1;
+        if self.last_rank != UNSORTED {
+            let rank = item.rank(sequence);
+            let is_next = rank > self.last_rank;
+            self.last_rank = if is_next { rank } else { UNSORTED };
+        }
+    }
+
     /// Returns the number of items in the last chunk, or zero if the bucket is empty.
     #[inline]
     fn len_of_last_chunk(self) -> u32 {
@@ -91,9 +101,11 @@ pub(super) struct Buckets {
     /// The buckets that own the chunks. They are apart from the chunks, so that the items of a chunk
     /// begin at a cache line, and the owners of many chunks share one.
     owners: Pages<u16>,
-    /// The chunks that were filled before. For a free chunk, the next free chunk.
+    /// The chunks that were filled before.
     previous: Pages<u32>,
-    first_free: u32,
+    vacant: Vacant,
+    /// The number of pages of chunks to give back.
+    spare_pages: usize,
 }
 
 impl Buckets {
@@ -106,8 +118,19 @@ impl Buckets {
             chunks: Pages::new(),
             owners: Pages::new(),
             previous: Pages::new(),
-            first_free: NO_CHUNK,
+            vacant: Vacant::new(),
+            spare_pages: 0,
         }
+    }
+
+    /// Returns the number of buckets.
+    pub(super) fn count(&self) -> usize {
+        self.buckets.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.chunks.capacity()
     }
 
     /// Returns the number of items in `bucket`.
@@ -135,34 +158,29 @@ impl Buckets {
         self.buckets[bucket].last_rank != UNSORTED
     }
 
-    /// Returns `true` if the last chunk of `bucket` has room for an item.
-    #[inline]
-    pub(super) fn has_room(&self, bucket: usize) -> bool {
-        !self.buckets[bucket].len.is_multiple_of(CHUNK_LEN)
-    }
-
     /// Adds the item of a timer with this `sequence` to `bucket`, and returns its address.
     pub(super) fn push(&mut self, bucket: usize, item: Item, sequence: u64) -> u32 {
-        if !self.has_room(bucket) {
-            self.add_chunk(bucket);
+        if let Some(address) = self.append(bucket, item, sequence) {
+            return address;
         }
-        self.append(bucket, item, sequence)
+        let chunk = self.add_chunk(bucket);
+        self.buckets[bucket].count_added(item, sequence);
+        self.chunks[chunk].0[0] = item;
+        chunk * CHUNK_LEN
     }
 
     /// Does the same as [`push`](Self::push) if the last chunk of `bucket` has room.
     #[inline]
-    pub(super) fn append(&mut self, bucket: usize, item: Item, sequence: u64) -> u32 {
+    pub(super) fn append(&mut self, bucket: usize, item: Item, sequence: u64) -> Option<u32> {
         let to = &mut self.buckets[bucket];
         let at = to.len % CHUNK_LEN;
-        to.len += 1;
-        if to.last_rank != UNSORTED {
-            let rank = item.rank(sequence);
-            let is_next = rank > to.last_rank;
-            to.last_rank = if is_next { rank } else { UNSORTED };
+        if at == 0 {
+            return None;
         }
+        to.count_added(item, sequence);
         let last_chunk = to.last_chunk;
         self.chunks[last_chunk].0[at as usize] = item;
-        last_chunk * CHUNK_LEN + at
+        Some(last_chunk * CHUNK_LEN + at)
     }
 
     /// Removes and returns the last item.
@@ -253,32 +271,71 @@ impl Buckets {
     fn free_last_chunk(&mut self, bucket: usize) {
         let from = &mut self.buckets[bucket];
         let freed = from.last_chunk;
-        from.last_chunk = mem::replace(&mut self.previous[freed], self.first_free);
-        self.first_free = freed;
+        from.last_chunk = self.previous[freed];
+        self.vacant.push(freed);
         if from.len == 0 {
             from.last_rank = 0;
             self.occupied[bucket / 64] &= !(1 << (bucket % 64));
         }
     }
 
-    /// Adds an empty chunk to `bucket`.
-    fn add_chunk(&mut self, bucket: usize) {
+    /// Adds an empty chunk to `bucket`, and returns it.
+    fn add_chunk(&mut self, bucket: usize) -> u32 {
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
-        let last_chunk = &mut self.buckets[bucket].last_chunk;
-        let (previous, owner) = (*last_chunk, bucket as u16);
-        if self.first_free != NO_CHUNK {
-            let chunk = self.first_free;
-            *last_chunk = chunk;
-            self.owners[chunk] = owner;
-            self.first_free = mem::replace(&mut self.previous[chunk], previous);
-            return;
+        // A chunk is written before it is read.
+        let vacant = self.vacant.pop(|_| ());
+        let chunk = vacant.unwrap_or_else(|| self.new_chunk());
+        self.owners[chunk] = bucket as u16;
+        self.previous[chunk] = self.buckets[bucket].last_chunk;
+        self.buckets[bucket].last_chunk = chunk;
+        chunk
+    }
+
+    /// Adds chunks, and takes one of them.
+    #[cold]
+    fn new_chunk(&mut self) -> u32 {
+        let added = self.chunks.grow(Chunk::default);
+        self.owners.grow(|| 0);
+        self.previous.grow(|| NO_CHUNK);
+        let chunk = added.start;
+        debug_assert!(
+            added.end as usize <= MAX_CHUNKS,
+            "{} chunks for 2^30 timers",
+            added.end
+        );
+        self.vacant.extend(chunk + 1..added.end);
+        chunk
+    }
+
+    /// Looks for chunks that were not needed since the last look, which are given back from now on.
+    pub(super) fn look(&mut self) {
+        self.spare_pages = self.vacant.look();
+    }
+
+    pub(super) fn has_spare_pages(&self) -> bool {
+        self.spare_pages > 0
+    }
+
+    /// Gives back one page of chunks that were not needed.
+    pub(super) fn free_page(&mut self) {
+        let spare = mem::take(&mut self.spare_pages);
+        if spare > 0
+            && let Some(page) = self.vacant.vacant_page()
+        {
+            self.vacant.forget_page(page);
+            self.chunks.remove(page);
+            self.owners.remove(page);
+            self.previous.remove(page);
+            self.spare_pages = spare - 1;
         }
-        let chunk = self.chunks.len();
-        debug_assert!(chunk < MAX_CHUNKS, "{chunk} chunks for 2^30 timers");
-        *last_chunk = chunk as u32;
-        self.chunks.push(Chunk::default());
-        self.owners.push(owner);
-        self.previous.push(previous);
+    }
+
+    /// Gives back the last page of chunks, and returns `true` if there are others. The buckets are not used
+    /// any more.
+    pub(super) fn dismantle(&mut self) -> bool {
+        self.owners.remove_last();
+        self.previous.remove_last();
+        self.chunks.remove_last()
     }
 }
 

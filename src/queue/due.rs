@@ -31,6 +31,10 @@ impl<'a, T> Due<'a, T> {
         self.queue.slots.at(index).key(index)
     }
 
+    pub(crate) fn sequence(&self) -> u64 {
+        self.queue.slots.at(self.first.index).sequence
+    }
+
     /// Returns the deadline that was reached.
     #[must_use]
     pub fn deadline(&self) -> u64 {
@@ -57,12 +61,6 @@ impl<'a, T> Due<'a, T> {
         let index = self.first.index;
         let slot = self.queue.slots.at_mut(index);
         (slot.key(index), slot.timer_mut())
-    }
-
-    /// Leaves the timer where it is, so that it is popped next.
-    #[inline]
-    pub(crate) fn put_back(self) -> First {
-        ManuallyDrop::new(self).first
     }
 
     /// Removes the timer from the queue and returns its value.

@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::slots::{Place, Slots, prefetch};
+use super::{
+    shrink,
+    slots::{Place, Slots, prefetch},
+};
 
 /// The deadline of a timer. The slots break ties between equal deadlines.
 #[derive(Clone, Copy)]
@@ -31,18 +34,26 @@ const ARITY: usize = 4;
 
 pub(super) struct Heap {
     entries: Vec<Entry>,
+    /// The maximum length since the last [`look`](Self::look).
+    peak: usize,
 }
 
 impl Heap {
     pub(super) fn new() -> Self {
         Self {
             entries: Vec::new(),
+            peak: 0,
         }
     }
 
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.entries.capacity()
     }
 
     #[inline]
@@ -52,7 +63,19 @@ impl Heap {
 
     pub(super) fn push<T>(&mut self, slots: &mut Slots<T>, entry: Entry) {
         self.entries.push(entry);
+        self.peak = self.peak.max(self.entries.len());
         self.sift_up(slots, self.entries.len() - 1, entry);
+    }
+
+    /// Returns the maximum length since the last [`look`](Self::look).
+    pub(super) fn peak(&self) -> usize {
+        self.peak
+    }
+
+    /// Gives back the memory that was not needed since the last look.
+    pub(super) fn look(&mut self) {
+        shrink(&mut self.entries, self.peak);
+        self.peak = self.len();
     }
 
     /// Prefetches the slots of the first entry and of its children.

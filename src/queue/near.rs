@@ -7,6 +7,7 @@ use super::{
     NEVER,
     bucket::Item,
     heap::{Entry, Heap},
+    shrink,
     slots::{Place, Slots, prefetch},
 };
 
@@ -32,6 +33,8 @@ pub(super) struct Near {
     sorted: Vec<Item>,
     /// Kept for its memory: items while they are sorted.
     spare: Vec<Item>,
+    /// The length of the longest list since the last [`look`](Self::look).
+    longest: usize,
     /// The number of items popped, and the number of items whose slots have been prefetched.
     popped: usize,
     prefetched: usize,
@@ -50,6 +53,7 @@ impl Near {
             heap: Heap::new(),
             sorted: Vec::new(),
             spare: Vec::new(),
+            longest: 0,
             popped: 0,
             prefetched: 0,
             stale: 0,
@@ -82,6 +86,7 @@ impl Near {
         self.popped = 0;
         self.prefetched = 0;
         fill(&mut self.sorted);
+        self.longest = self.longest.max(self.sorted.len());
         if let Some(width_bits) = unsorted_bits {
             let sequence = |item: Item| slots.at(item.index()).sequence;
             sort(&mut self.sorted, &mut self.spare, width_bits, sequence);
@@ -164,7 +169,10 @@ impl Near {
         let next = self.sorted[self.popped..].iter().take(PREFETCH_BATCH);
         self.prefetched = self.popped + next.len();
         for item in next {
-            prefetch(slots.at(item.index()).sequence);
+            // The slot of a stale item may be gone.
+            if let Some(slot) = slots.find(item.index()) {
+                prefetch(slot.sequence);
+            }
         }
     }
 
@@ -188,8 +196,28 @@ impl Near {
     /// A timer armed for a deadline within the list goes to the heap, never to a bucket. So a slot
     /// with the item's deadline and a place in a bucket still belongs to the item.
     fn is_current<T>(&self, slots: &Slots<T>, item: Item) -> bool {
-        let slot = slots.at(item.index());
-        slot.deadline == self.deadline_of(item) && matches!(slot.place(), Place::Bucket(_))
+        slots.find(item.index()).is_some_and(|slot| {
+            slot.deadline == self.deadline_of(item) && matches!(slot.place(), Place::Bucket(_))
+        })
+    }
+
+    /// Gives back the memory that was not needed since the last look.
+    pub(super) fn look(&mut self) {
+        self.heap.look();
+        if self.is_list_exhausted() {
+            self.sorted.clear();
+            (self.popped, self.prefetched) = (0, 0);
+            let longest = mem::take(&mut self.longest);
+            shrink(&mut self.sorted, longest);
+            self.spare.clear();
+            shrink(&mut self.spare, longest);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacities(&self) -> impl Iterator<Item = usize> {
+        let lists = [&self.sorted, &self.spare].map(Vec::capacity);
+        lists.into_iter().chain([self.heap.capacity()])
     }
 
     #[inline]

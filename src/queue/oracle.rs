@@ -97,6 +97,10 @@ enum Op {
     Cancel(usize),
     /// Moves `now` back.
     GoBack(u64),
+    /// Gives memory back in so many frames.
+    Trim(u32),
+    /// Cancels every timer that was inserted at or after this one.
+    CancelFrom(usize),
     /// Moves `now` forward by `advance` and pops all due timers. Re-arms every `rearm_every`-th of
     /// them, with `in_one_loop` those of the sorted list without popping them.
     Pop {
@@ -138,6 +142,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0..200_usize).prop_map(Op::ArmAgain),
         4 => (0..200_usize).prop_map(Op::Cancel),
         1 => advance().prop_map(Op::GoBack),
+        3 => (1..8_u32).prop_map(Op::Trim),
+        1 => (0..200_usize).prop_map(Op::CancelFrom),
         3 => (advance(), 1..4_usize, 1..20_u64, any::<bool>()).prop_map(
             |(advance, rearm_every, interval, in_one_loop)| Op::Pop {
                 advance,
@@ -161,12 +167,20 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             Op::Insert(after) => {
                 let deadline = now.saturating_add(after.saturating_mul(scale));
                 oracle.insert(keys.len(), deadline, false);
-                keys.push(queue.insert(deadline, keys.len()));
+                let key = queue.insert(deadline, keys.len());
+                add_new(&mut keys, key);
             }
             Op::InsertParked(after) => {
                 let deadline = now.saturating_add(after.saturating_mul(scale));
                 oracle.insert(keys.len(), deadline, true);
-                keys.push(queue.insert_parked(deadline, keys.len()));
+                let key = queue.insert_parked(deadline, keys.len());
+                add_new(&mut keys, key);
+            }
+            Op::Trim(frames) => (0..frames).for_each(|_| queue.trim()),
+            Op::CancelFrom(name) => {
+                for (name, &key) in keys.iter().enumerate().skip(name) {
+                    assert_eq!(queue.cancel(key), oracle.cancel(name));
+                }
             }
             Op::Park(name, after) if name < keys.len() => {
                 let deadline = now.saturating_add(after.saturating_mul(scale));
@@ -288,6 +302,21 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
         assert_eq!(queue.deadline(*key), listed.map(|timer| timer.deadline));
         assert_eq!(queue.get(*key).copied(), listed.map(|timer| timer.name));
     }
+    for &key in &keys {
+        queue.cancel(key);
+    }
+    assert!(queue.is_empty());
+    (0..500).for_each(|_| queue.trim());
+    assert_eq!(queue.held(), 0, "an empty queue should keep nothing");
+    for _ in 0..20 {
+        add_new(&mut keys, queue.insert(0, 0));
+    }
+}
+
+/// Adds a key that no timer has had before.
+fn add_new(keys: &mut Vec<Key>, key: Key) {
+    assert!(!keys.contains(&key), "{key:?} was used before");
+    keys.push(key);
 }
 
 /// Twenty thousand timers exceed the heap, a page and a chunk.
@@ -332,6 +361,19 @@ fn an_empty_wheel_restarts_when_time_goes_back() {
         queue.near.heap.len() < 10,
         "the timers should be in buckets"
     );
+}
+
+impl<T> TimerQueue<T> {
+    /// Returns the number of timers for which the queue holds memory, apart from short buffers.
+    pub(super) fn held(&self) -> usize {
+        let buffers = self.near.capacities().filter(|&capacity| capacity > 16);
+        let wheels = [&self.wheel, &self.trim.retired];
+        let in_wheels = wheels
+            .into_iter()
+            .flatten()
+            .map(|wheel| 1 + wheel.capacity());
+        self.slots.capacity() + in_wheels.sum::<usize>() + buffers.sum::<usize>()
+    }
 }
 
 proptest! {

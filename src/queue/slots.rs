@@ -1,17 +1,14 @@
 //! A slab of timers in pages, addressed by index, with generations that detect stale keys.
 
-use alloc::{boxed::Box, vec::Vec};
-use core::{
-    hint::black_box,
-    iter, mem,
-    ops::{Index, IndexMut},
-};
+use alloc::vec::Vec;
+use core::{hint::black_box, mem};
 
-use super::NEVER;
+use super::{NEVER, pages::Pages, vacant::Vacant};
 
 /// A key that identifies one timer of one [`TimerQueue`](super::TimerQueue).
 ///
-/// The queue reuses slots but never keys: the key of a removed timer is invalid forever.
+/// The queue reuses slots but never keys: the key of a removed timer is invalid forever, even after the
+/// queue has given its memory back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     index: u32,
@@ -85,12 +82,6 @@ pub(super) struct Slot<T> {
 
 const OCCUPIED: &str = "a timer in the queue has a value";
 
-/// The number of vacant slots that are prefetched at a time.
-const PREFETCH_BATCH: usize = 16;
-
-/// The slots that became vacant last are still in the cache: a quarter of a megabyte of them.
-const WARM: usize = 4096;
-
 impl<T> Slot<T> {
     #[inline]
     pub(super) fn place(&self) -> Place {
@@ -113,6 +104,12 @@ impl<T> Slot<T> {
         self.value.as_mut().expect(OCCUPIED)
     }
 
+    /// Pretends that the slot was used for many timers.
+    #[cfg(test)]
+    pub(super) fn age_to(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+
     /// Returns the key of the timer in this slot, which has this index.
     #[inline]
     pub(super) fn key(&self, index: u32) -> Key {
@@ -123,28 +120,16 @@ impl<T> Slot<T> {
     }
 }
 
-/// A slot that has not been in use. A stale item does not match it.
-impl<T> Default for Slot<T> {
-    fn default() -> Self {
-        Self {
-            sequence: 0,
-            deadline: NEVER,
-            place: Place::Idle.pack(),
-            generation: 0,
-            value: None,
-        }
-    }
-}
-
 pub(super) struct Slots<T> {
-    /// The slots that have been in use.
     slots: Pages<Slot<T>>,
     /// The number of timers.
     len: usize,
-    /// The indices of the vacant slots, the one that became vacant last at the end.
-    vacant: Pages<u32>,
-    /// The number of vacant slots, from the first one on, that are probably not in the cache.
-    cold: usize,
+    /// The indices of the vacant slots.
+    vacant: Vacant,
+    /// The generation of a new slot. No slot that was given back has had it, so no key is reused.
+    floor: u32,
+    /// The number of pages to give back.
+    spare_pages: usize,
 }
 
 /// The maximum number of timers in a queue.
@@ -153,18 +138,31 @@ pub(super) struct Slots<T> {
 /// unused.
 const MAX_TIMERS: u32 = 1 << 30;
 
+/// A slot with a later generation is never given back, so that a new slot always has two billion generations
+/// left.
+const MAX_FLOOR: u32 = 1 << 31;
+
+/// A first page of so many slots does not become shorter while it has timers.
+const SHORT: usize = if cfg!(test) { 2 } else { 64 };
+
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Pages::new(),
             len: 0,
-            vacant: Pages::new(),
-            cold: 0,
+            vacant: Vacant::new(),
+            floor: 0,
+            spare_pages: 0,
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.capacity()
     }
 
     /// Puts an idle timer into a vacant slot, and returns its key and its slot.
@@ -183,28 +181,30 @@ impl<T> Slots<T> {
     /// Takes a vacant slot, or adds one, and returns its index.
     #[inline]
     fn vacant_slot(&mut self) -> u32 {
-        if let Some(index) = self.vacant.pop() {
-            if self.vacant.len() <= self.cold {
-                self.prefetch_vacant();
-            }
-            return index;
+        let slots = &self.slots;
+        let vacant = self.vacant.pop(|index| prefetch(slots[index].generation));
+        match vacant {
+            Some(index) => index,
+            None => self.add_slots(),
         }
-        let index = self.slots.len() as u32;
-        assert!(index < MAX_TIMERS, "the queue already holds 2^30 timers");
-        self.slots.push(Slot::default());
-        index
     }
 
-    /// Prefetches the slots that are taken next, so that their cache misses overlap. Without this, a
-    /// new timer takes three times as long after many timers were cancelled.
-    #[inline(never)]
-    fn prefetch_vacant(&mut self) {
-        let end = self.vacant.len();
-        self.cold = end.saturating_sub(PREFETCH_BATCH);
-        for nth in self.cold..end {
-            let index = self.vacant[nth as u32];
-            prefetch(self.slots[index].generation);
-        }
+    /// Adds slots, and takes one of them.
+    #[cold]
+    fn add_slots(&mut self) -> u32 {
+        let floor = self.floor;
+        // A stale item does not match a new slot.
+        let added = self.slots.grow(|| Slot {
+            sequence: 0,
+            deadline: NEVER,
+            place: Place::Idle.pack(),
+            generation: floor,
+            value: None,
+        });
+        let index = added.start;
+        assert!(index < MAX_TIMERS, "the queue already holds 2^30 timers");
+        self.vacant.extend(index + 1..added.end);
+        index
     }
 
     /// Removes the value of a timer after `read` has seen it. Its key becomes invalid, but its slot is not
@@ -238,7 +238,6 @@ impl<T> Slots<T> {
         }
         slot.generation += 1;
         self.vacant.push(index);
-        self.cold = self.cold.max(self.vacant.len().saturating_sub(WARM));
     }
 
     #[inline]
@@ -276,16 +275,82 @@ impl<T> Slots<T> {
     }
 
     fn occupied(&self) -> impl Iterator<Item = (Key, &Slot<T>)> {
-        let slots = (0..self.slots.len() as u32).map(|index| (index, &self.slots[index]));
+        let slots = self
+            .slots
+            .pieces()
+            .flat_map(|(first, piece)| (first..).zip(piece));
         slots
             .filter(|(_, slot)| slot.value.is_some())
             .map(|(index, slot)| (slot.key(index), slot))
     }
 
-    /// Prefetches the first slot.
+    /// Looks for slots that were not needed since the last look, which are given back from now on.
+    pub(super) fn look(&mut self) {
+        if self.slots.has_pages() {
+            self.spare_pages = self.vacant.look();
+        } else {
+            self.shorten_start();
+            self.vacant.look();
+        }
+    }
+
+    pub(super) fn has_spare_pages(&self) -> bool {
+        self.spare_pages > 0
+    }
+
+    /// Gives back one page of slots that were not needed.
+    pub(super) fn free_page(&mut self) {
+        let spare = mem::take(&mut self.spare_pages);
+        let page = self.vacant.vacant_page().filter(|_| spare > 0);
+        let Some((page, slots)) = page.and_then(|page| Some((page, self.slots.page(page)?))) else {
+            return;
+        };
+        match self.floor_above(slots) {
+            None => self.vacant.pin(page),
+            Some(floor) => {
+                self.floor = floor;
+                self.slots.remove(page);
+                self.vacant.forget_page(page);
+                if self.slots.has_pages() {
+                    self.spare_pages = spare - 1;
+                } else {
+                    self.vacant.gather();
+                }
+            }
+        }
+    }
+
+    /// Gives back the first page if none of its slots were needed since the last look, or half of it. It is the
+    /// only page.
+    fn shorten_start(&mut self) {
+        let (slots, unused) = (self.slots.start(), self.vacant.unused());
+        let len = match unused.len() {
+            0 => return,
+            unused if unused == slots.len() => 0,
+            unused if unused >= slots.len() * 3 / 4 && slots.len() > SHORT => slots.len() / 2,
+            _ => return,
+        };
+        let above = unused.iter().filter(|&&index| index as usize >= len);
+        if above.count() < slots.len() - len {
+            self.vacant.prefer_below(len as u32);
+        } else if let Some(floor) = self.floor_above(&slots[len..]) {
+            self.floor = floor;
+            self.slots.shorten_start(len);
+            self.vacant.keep_below(len as u32);
+        }
+    }
+
+    /// Returns the floor once these vacant slots are gone, unless they have to stay.
+    fn floor_above(&self, slots: &[Slot<T>]) -> Option<u32> {
+        let generations = slots.iter().map(|slot| slot.generation);
+        let floor = generations.fold(self.floor, u32::max);
+        (floor <= MAX_FLOOR).then_some(floor)
+    }
+
+    /// Returns the slot at `index`, which may have been given back.
     #[inline]
-    pub(super) fn prefetch_start(&self) {
-        prefetch(self.slots.get(0).map(|slot| slot.sequence));
+    pub(super) fn find(&self, index: u32) -> Option<&Slot<T>> {
+        self.slots.get(index as usize)
     }
 
     #[inline]
@@ -296,117 +361,6 @@ impl<T> Slots<T> {
     #[inline]
     pub(super) fn at_mut(&mut self, index: u32) -> &mut Slot<T> {
         &mut self.slots[index]
-    }
-}
-
-/// In test builds, even a short list has several pages.
-const PAGE: usize = if cfg!(test) { 8 } else { 2048 };
-
-/// An array in fixed-size pages. The unused rest of a page holds default items.
-///
-/// Pushing allocates a page now and then, and copies nothing. Only the first page grows like a
-/// `Vec`, so that a short list stays small. The compiler knows the size of the other pages, so an
-/// index takes one check.
-pub(super) struct Pages<T> {
-    /// The first page until it is full.
-    start: Vec<T>,
-    pages: Vec<Box<[T; PAGE]>>,
-    len: usize,
-}
-
-impl<T> Pages<T> {
-    pub(super) fn new() -> Self {
-        Self {
-            start: Vec::new(),
-            pages: Vec::new(),
-            len: 0,
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns the item at `index`, which may be past the end.
-    #[inline]
-    pub(super) fn get(&self, index: usize) -> Option<&T> {
-        match self.pages.get(index / PAGE) {
-            Some(page) => Some(&page[index % PAGE]),
-            None => self.start.get(index),
-        }
-    }
-
-    /// Returns the item at `index`, which may be behind the end.
-    #[inline]
-    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        match self.pages.get_mut(index / PAGE) {
-            Some(page) => Some(&mut page[index % PAGE]),
-            None => self.start.get_mut(index),
-        }
-    }
-}
-
-impl<T: Copy> Pages<T> {
-    /// Removes and returns the last item.
-    #[inline]
-    pub(super) fn pop(&mut self) -> Option<T> {
-        self.len = self.len.checked_sub(1)?;
-        Some(self[self.len as u32])
-    }
-}
-
-impl<T: Default> Pages<T> {
-    #[inline]
-    pub(super) fn push(&mut self, item: T) {
-        let len = self.len;
-        match self.get_mut(len) {
-            Some(place) => *place = item,
-            None => {
-                self.grow();
-                self[len as u32] = item;
-            }
-        }
-        self.len = len + 1;
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        if self.pages.is_empty() {
-            let len = (2 * self.start.len()).max(4);
-            self.start.resize_with(len, T::default);
-            if len < PAGE {
-                return;
-            }
-        }
-        let page = match mem::take(&mut self.start) {
-            start if start.is_empty() => iter::repeat_with(T::default).take(PAGE).collect(),
-            start => start.into_boxed_slice(),
-        };
-        self.pages.extend(Box::try_from(page).ok());
-    }
-}
-
-impl<T> Index<u32> for Pages<T> {
-    type Output = T;
-
-    #[inline]
-    fn index(&self, index: u32) -> &T {
-        let index = index as usize;
-        match self.pages.get(index / PAGE) {
-            Some(page) => &page[index % PAGE],
-            None => &self.start[index],
-        }
-    }
-}
-
-impl<T> IndexMut<u32> for Pages<T> {
-    #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut T {
-        let index = index as usize;
-        match self.pages.get_mut(index / PAGE) {
-            Some(page) => &mut page[index % PAGE],
-            None => &mut self.start[index],
-        }
     }
 }
 
@@ -461,27 +415,5 @@ mod tests {
             generation: 9,
         };
         assert_eq!(Key::from_bits(key.to_bits()), key);
-    }
-
-    #[test]
-    fn a_list_spans_many_pages() {
-        let mut list = Pages::new();
-        for item in 0..3 * PAGE as u32 + 1 {
-            assert_eq!(list.len(), item as usize);
-            list.push(item);
-        }
-        assert!((0..3 * PAGE as u32 + 1).all(|item| list[item] == item));
-        assert_eq!(list.get(4 * PAGE), None);
-    }
-
-    #[test]
-    fn a_short_list_grows_with_its_items() {
-        let mut list = Pages::new();
-        for len in 1..=PAGE {
-            list.push(());
-            let room = (len.next_power_of_two()).max(4);
-            assert!(list.get(room - 1).is_some(), "{len} items");
-            assert!(list.get(room).is_none(), "{len} items");
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Unit tests: what the queue counts, and when it has buckets.
 
+mod cost;
+
 use alloc::vec::Vec;
 
 use super::{Key, SHAPE, Shape, TimerQueue};
@@ -168,4 +170,110 @@ fn each_level_reaches_as_far_as_ever_after_a_jump() {
     assert_eq!(queue.len(), 1);
     assert_eq!(touched, 2 * TIMERS, "one move, and each timer is loaded");
     assert!(worst <= 12, "{worst} entries in one step");
+}
+
+/// Returns a queue of so many timers that are far away, and their keys.
+fn filled(timers: u64) -> (TimerQueue<u64>, Vec<Key>) {
+    let mut queue = TimerQueue::with_shape(SMALL);
+    let keys = (0..timers).map(|nth| queue.insert(1 << 20 | nth << 4, nth));
+    let keys = keys.collect();
+    (queue, keys)
+}
+
+fn trim(queue: &mut TimerQueue<u64>, frames: u32) {
+    (0..frames).for_each(|_| queue.trim());
+}
+
+#[test]
+fn a_queue_gives_its_memory_back_a_page_at_a_time() {
+    let (mut queue, keys) = filled(400);
+    for key in keys {
+        queue.cancel(key);
+    }
+    let full = queue.held();
+    let mut before = full;
+    for _ in 0..full {
+        queue.trim();
+        let now = queue.held();
+        // A page of slots and one of chunks, and the wheel at the end.
+        assert!(before - now <= 8 + 8 + 1, "{before} timers, then {now}");
+        before = now;
+    }
+    assert_eq!(before, 0);
+}
+
+/// The queue may have grown while it held the timers that last.
+#[test]
+fn a_few_timers_hold_only_their_pages() {
+    for kept in [0, 200, 399] {
+        let (mut queue, keys) = filled(400);
+        for (nth, &key) in keys.iter().enumerate() {
+            if nth != kept {
+                queue.cancel(key);
+            }
+        }
+        trim(&mut queue, 500);
+        let held = queue.held();
+        assert!(held <= 30, "the timer {kept} holds memory of {held}");
+        assert_eq!(queue.get(keys[kept]), Some(&(kept as u64)));
+        assert_eq!(queue.iter().count(), 1);
+        let due = queue.pop_due(u64::MAX).expect("one is left");
+        assert_eq!(due.key(), keys[kept]);
+    }
+}
+
+#[test]
+fn a_queue_without_pages_becomes_shorter_too() {
+    let mut queue = TimerQueue::new();
+    let keys = [1, 2, 3, 4].map(|deadline| queue.insert(deadline, deadline));
+    for key in &keys[1..] {
+        queue.cancel(*key);
+    }
+    trim(&mut queue, 10);
+    assert_eq!(queue.slots.capacity(), 2, "one timer is left");
+    queue.cancel(keys[0]);
+    trim(&mut queue, 10);
+    assert_eq!(queue.slots.capacity(), 0);
+    let new = [1, 2, 3, 4].map(|deadline| queue.insert(deadline, deadline));
+    assert!(keys.iter().all(|key| queue.get(*key).is_none()));
+    assert!(new.iter().all(|key| !keys.contains(key)));
+}
+
+#[test]
+fn memory_that_is_needed_again_and_again_stays() {
+    let mut queue = TimerQueue::with_shape(SMALL);
+    let burst = |queue: &mut TimerQueue<u64>| {
+        let keys: Vec<Key> = (0..400)
+            .map(|nth| queue.insert(1 << 20 | nth, nth))
+            .collect();
+        for key in keys {
+            queue.cancel(key);
+        }
+        queue.trim();
+        queue.held()
+    };
+    (0..5).for_each(|_| _ = burst(&mut queue));
+    let held = burst(&mut queue);
+    for _ in 0..50 {
+        assert_eq!(burst(&mut queue), held);
+    }
+}
+
+#[test]
+fn a_slot_with_few_generations_left_is_not_given_back() {
+    let (mut queue, keys) = filled(100);
+    queue.slots.at_mut(keys[20].index()).age_to(u32::MAX - 5);
+    for key in keys {
+        queue.cancel(key);
+    }
+    let aged = queue.slots.at(20).key(20);
+    assert!(queue.cancel(aged).is_some());
+    trim(&mut queue, 500);
+    assert_eq!(queue.slots.capacity(), 8, "its page stays");
+    let new = (0..200).map(|nth| queue.insert(1, nth).to_bits() >> 32);
+    let oldest = new.filter(|&generation| generation < 1 << 31).max();
+    assert!(
+        oldest < Some(10),
+        "new slots should start with a low generation"
+    );
 }

@@ -14,13 +14,13 @@
 //! time.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use super::{
     NEVER,
     bucket::{Buckets, Item},
     near::Near,
     slots::{Place, Slot, Slots},
-    touched::Touched,
 };
 
 /// The maximum number of timers removed from their buckets in one batch.
@@ -48,8 +48,9 @@ pub(super) struct Wheel {
     above_ring: usize,
     /// The slots of cancelled timers that are still in their buckets.
     pending_removals: Vec<u32>,
-    /// The number of entries put into buckets and loaded.
-    pub(super) touched: Touched,
+    touched: u64,
+    /// The number of touched entries at the last [`look`](Self::look).
+    seen: u64,
 }
 
 struct Level {
@@ -124,7 +125,8 @@ impl Wheel {
             len: 0,
             above_ring: 0,
             pending_removals: Vec::with_capacity(REMOVAL_BATCH),
-            touched: Touched::default(),
+            touched: 0,
+            seen: 0,
         }
     }
 
@@ -135,9 +137,19 @@ impl Wheel {
     }
 
     /// Returns the number of entries, including timers whose removal is deferred.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns the number of chunks.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.buckets.capacity()
+    }
+
+    /// Returns the number of entries put into buckets and loaded.
+    pub(super) fn touched(&self) -> u64 {
+        self.touched
     }
 
     /// Returns `true` if the ring starts after the bucket that follows `now`. This happens only
@@ -170,9 +182,10 @@ impl Wheel {
         let ring = &self.levels[0];
         let number = slot.deadline >> ring.shift;
         let bucket = ring.bucket(number);
-        if number < ring.end() && self.buckets.has_room(bucket) {
-            let item = Item::new(slot.deadline, index);
-            let address = self.buckets.append(bucket, item, slot.sequence);
+        let item = Item::new(slot.deadline, index);
+        if number < ring.end()
+            && let Some(address) = self.buckets.append(bucket, item, slot.sequence)
+        {
             self.count_added(slot, address);
         } else {
             self.push(slot, index);
@@ -198,7 +211,7 @@ impl Wheel {
     fn count_added<T>(&mut self, slot: &mut Slot<T>, address: u32) {
         slot.set_place(Place::Bucket(address));
         self.len += 1;
-        self.touched.add(1);
+        self.touched += 1;
     }
 
     /// Returns the level for a deadline beyond the ring.
@@ -426,6 +439,33 @@ impl Wheel {
         }
     }
 
+    /// Looks for memory that was not needed since the last look, and returns the number of entries added since
+    /// then.
+    pub(super) fn look(&mut self) -> u64 {
+        self.buckets.look();
+        self.touched - mem::replace(&mut self.seen, self.touched)
+    }
+
+    pub(super) fn has_spare_pages(&self) -> bool {
+        self.buckets.has_spare_pages()
+    }
+
+    /// Gives back some memory that was not needed.
+    pub(super) fn free_page(&mut self) {
+        self.buckets.free_page();
+    }
+
+    /// Takes any timer out of a wheel that is not used any more, and returns its index.
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        let bucket = self.buckets.first_occupied(0..self.buckets.count())?;
+        self.buckets.pop(bucket).map(Item::index)
+    }
+
+    /// Gives back some memory of a wheel that is not used any more, and returns `true` if there is more.
+    pub(super) fn dismantle(&mut self) -> bool {
+        self.buckets.dismantle()
+    }
+
     fn load_bucket<T>(&mut self, slots: &Slots<T>, number: u64, near: &mut Near) {
         let ring = &self.levels[0];
         let (buckets, bucket) = (&mut self.buckets, ring.bucket(number));
@@ -435,6 +475,6 @@ impl Wheel {
             buckets.drain(bucket, list);
         });
         self.len -= len as usize;
-        self.touched.add(u64::from(len));
+        self.touched += u64::from(len);
     }
 }

@@ -72,7 +72,7 @@ use super::{
     part::{MapEach, Part},
 };
 use crate::{
-    clock::{ClockId, OnClock},
+    clock::{Clock, ClockId, OnClock},
     owner::{OwnedBy, with_owners},
     pause::{PauseMark, Pauses, stops},
     timer::{DespawnAfter, OpenRequest, SavedWorld},
@@ -167,10 +167,10 @@ impl SavedEntity {
         self.parts.iter().any(is_wanted)
     }
 
-    /// Returns the parent of the entity's clock.
-    fn clock_parent(&self) -> Option<ClockId> {
+    /// Returns the entity's clock.
+    fn own_clock(&self) -> Option<&Clock> {
         self.parts.iter().find_map(|part| match part {
-            Part::Clock(clock) => Some(clock.parent()),
+            Part::Clock(clock) => Some(&**clock),
             _ => None,
         })
     }
@@ -195,7 +195,7 @@ impl Part {
     /// Returns the entity of the clock on which the part runs, if it runs on one.
     fn clock(&self) -> Option<Entity> {
         let clock = match self {
-            Self::Clock(clock) => clock.parent(),
+            Self::Clock(clock) => clock.parent()?,
             Self::Timer(timer)
             | Self::DespawnAfter(DespawnAfter(timer))
             | Self::OpenRequest(OpenRequest(timer)) => timer.loaded()?.clock()?,
@@ -211,9 +211,7 @@ impl Part {
     fn leave_clock(&mut self, is_missing: impl Fn(Entity) -> bool) {
         let is_missing = |clock| matches!(clock, ClockId::Own(clock) if is_missing(clock));
         match self {
-            Self::Clock(clock) if is_missing(clock.parent()) => {
-                clock.set_parent(ClockId::Virtual);
-            }
+            Self::Clock(clock) if clock.parent().is_some_and(is_missing) => clock.leave_parent(),
             Self::Timer(timer)
             | Self::DespawnAfter(DespawnAfter(timer))
             | Self::OpenRequest(OpenRequest(timer)) => timer.leave_clock(is_missing),
@@ -342,14 +340,14 @@ impl SavedTimers {
         requests.map(|saved| saved.entity).collect()
     }
 
-    /// Returns the entities with a saved clock, the parents of these clocks, and whether a condition held
+    /// Returns the entities with a saved clock, the parents of these clocks, if any, and whether a condition held
     /// them.
-    pub(crate) fn clocks(&self) -> impl Iterator<Item = (Entity, (ClockId, bool))> {
+    pub(crate) fn clocks(&self) -> impl Iterator<Item = (Entity, (Option<ClockId>, bool))> {
         let clocks = self.0.entities.iter();
         let held: EntityHashSet = self.0.held_clocks.iter().copied().collect();
         clocks.filter_map(move |saved| {
             let is_held = held.contains(&saved.entity);
-            Some((saved.entity, (saved.clock_parent()?, is_held)))
+            Some((saved.entity, (saved.own_clock()?.parent(), is_held)))
         })
     }
 

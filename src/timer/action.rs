@@ -274,27 +274,44 @@ impl TimerAction {
         }
     }
 
-    /// Runs the action of the timer that fired, and reports its error, if any.
-    pub(crate) fn act(world: &mut World, fired: &TimerFired) {
-        let Some(action) = world.get::<Self>(fired.entity()) else {
-            return;
-        };
-        let entity = fired.entity();
-        match &action.0 {
-            ActionKind::Nothing => {}
-            ActionKind::Despawn => despawn(world, entity),
-            ActionKind::DespawnOwner => despawn(world, fired.owner()),
-            ActionKind::Call(closure) => {
-                let Closure { name, call } = closure.clone();
-                call_with_world::<Self>(world, name, entity, |world| call(world, *fired));
-            }
+    /// Returns what the action of an entity does, whatever becomes of the component.
+    pub(super) fn resolve(world: &World, entity: Entity) -> Option<Resolved> {
+        Some(match &world.get::<Self>(entity)?.0 {
+            ActionKind::Nothing => return None,
+            ActionKind::Despawn => Resolved::Despawn,
+            ActionKind::DespawnOwner => Resolved::DespawnOwner,
+            ActionKind::Call(Closure { name, call }) => Resolved::Call(name, call.clone()),
             ActionKind::Named { name, .. } => match find_handler(world, name) {
-                Ok((name, call)) => {
-                    let place = format_args!("timer handler {name:?}");
-                    call_with_world::<Self>(world, place, entity, |world| call(world, *fired));
-                }
-                Err(unknown) => report_unknown(world, entity, unknown),
+                Ok((name, call)) => Resolved::Handler(name, call),
+                Err(unknown) => Resolved::Unknown(unknown),
             },
+        })
+    }
+}
+
+/// What an action does.
+pub(super) enum Resolved {
+    Despawn,
+    DespawnOwner,
+    Call(&'static str, Arc<Call>),
+    Handler(Arc<str>, Arc<Call>),
+    Unknown(BevyError),
+}
+
+impl Resolved {
+    pub(super) fn run(self, world: &mut World, fired: &TimerFired) {
+        let entity = fired.entity();
+        let mut call = |name: &dyn fmt::Display, call: Arc<Call>| {
+            call_with_world::<TimerAction>(world, name, entity, |world| call(world, *fired));
+        };
+        match self {
+            Self::Call(name, closure) => call(&name, closure),
+            Self::Handler(name, handler) => {
+                call(&format_args!("timer handler {name:?}"), handler);
+            }
+            Self::Despawn => despawn(world, entity),
+            Self::DespawnOwner => despawn(world, fired.owner()),
+            Self::Unknown(unknown) => report_unknown(world, entity, unknown),
         }
     }
 }

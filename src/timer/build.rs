@@ -10,7 +10,7 @@ use core::{
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use thiserror::Error;
 
-use super::{Extra, IntoDuration, Options, Timer, WhenDone, place::TimerSeat};
+use super::{Extra, IntoDuration, InvalidSeconds, Options, Timer, WhenDone, place::TimerSeat};
 use crate::clock::{ClockId, FRAME, saturating_nanos};
 
 impl Timer {
@@ -56,7 +56,7 @@ impl Timer {
     /// assert_eq!(Timer::try_after(-1.5), Err(InvalidTimer::Seconds(-1.5)));
     /// ```
     pub fn try_after(delay: impl IntoDuration) -> Result<Self, InvalidTimer> {
-        delay.try_into_duration().map(Self::after)
+        Ok(Self::after(delay.try_into_duration()?))
     }
 
     /// Creates a periodic timer that fires every `interval`, forever.
@@ -650,7 +650,7 @@ pub enum MissedTicks {
 #[non_exhaustive]
 pub enum InvalidTimer {
     /// The number of seconds is negative, infinite or not a number.
-    #[error("a number of seconds must be finite and not negative, got {0} s")]
+    #[error("{}", InvalidSeconds(*.0))]
     Seconds(f64),
     /// The interval is zero.
     #[error("an interval must be longer than zero, got 0 s")]
@@ -672,6 +672,12 @@ pub enum InvalidTimer {
     /// The range of a random delay ends before it starts.
     #[error("a random delay needs a range from low to high, got {0:?}..={1:?}")]
     EmptyRange(Duration, Duration),
+}
+
+impl From<InvalidSeconds> for InvalidTimer {
+    fn from(InvalidSeconds(seconds): InvalidSeconds) -> Self {
+        Self::Seconds(seconds)
+    }
 }
 
 fn min_and_span(

@@ -6,7 +6,6 @@ use super::{
     CancelReason, CrateTimer, Keyed, Kind, Timer, TimerCancelled, TimerQueues,
     arm::queues_and_entity,
     place::Place,
-    queued::Mark,
     saving::TimerState,
     setting::{Modified, Setting},
 };
@@ -107,12 +106,11 @@ pub(super) fn take_out(
     let leaving = Leaving::new(entity_ref.get::<Timer>()?)?;
     let (clock, chosen) = (leaving.place.0, leaving.chosen);
     let now = table.reading(clock).map(|reading| reading.now);
-    let (taken, is_new) = leaving.take(queues, now)?;
+    let taken = leaving.take(queues, now)?;
     let cancelled = || taken.cancelled(entity, reason);
     let modified = queues.arming.modifiers.note(entity_ref.archetype());
-    let is_plain = modified == Modified::Nothing;
-    let is_settled = !is_new || is_plain && clock == ClockTable::GAME.0;
-    let settled = table.id(clock).filter(|_| is_settled);
+    let is_plain = modified.by == Modified::Nothing;
+    let settled = table.id(clock);
     if let Some(id) = settled
         && (is_plain || reason != CancelReason::Despawned)
     {
@@ -139,9 +137,8 @@ fn take_out_of_resource(
     let now = table.reading(clock).map(|reading| reading.now);
     let id = table.id(clock);
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
-    let (taken, is_new) = leaving.take(&mut queues, now)?;
-    let settled = id.filter(|_| !is_new);
-    report_settled(world, taken.cancelled(entity, reason), (settled, chosen))
+    let taken = leaving.take(&mut queues, now)?;
+    report_settled(world, taken.cancelled(entity, reason), (id, chosen))
 }
 
 /// A timer that has left its seat, but not its queue.
@@ -178,20 +175,19 @@ impl Leaving {
         })
     }
 
-    /// Takes the timer out of its queue, and tells whether it was new.
+    /// Takes the timer out of its queue.
     #[inline]
-    fn take(&self, queues: &mut TimerQueues, now: Option<u64>) -> Option<(Taken, bool)> {
+    fn take(&self, queues: &mut TimerQueues, now: Option<u64>) -> Option<Taken> {
         queues.take(self.place, |deadline, timer| {
             // A loaded timer may be cancelled before its clock is there.
             let remaining = now.map_or(self.saved, |now| {
                 timer.deadline_at(now, deadline).saturating_sub(now)
             });
-            let taken = Taken {
+            Taken {
                 count: timer.count(),
                 left: timer.left().unwrap_or(0),
                 remaining: remaining.min(timer.wait(self.delay)),
-            };
-            (taken, timer.is(Mark::Unsettled))
+            }
         })
     }
 }

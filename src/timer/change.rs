@@ -6,13 +6,15 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Place, Timer, TimerCancelled,
-    TimerQueues, WhenDone,
-    arm::settle_now,
+    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Kind, Place, Timer,
+    TimerCancelled, TimerQueues, WhenDone,
     cancel::{report, take_out},
     end::{Ended, end_recorded, end_unarmed},
     keyed::find_keyed,
-    queued::ArmedTimer,
+    late_clock::follow_clock,
+    place::NO_CLOCK,
+    queued::{ArmedTimer, Mark},
+    queues::is_queued,
 };
 use crate::{
     clock::{Cadence, ClockError, ClockId, ClockTable, FoundClock, Reading, saturating_nanos},
@@ -105,11 +107,23 @@ impl<'w> TimerMut<'w> {
     ///
     /// Returns the clock of the timer, if there is a timer, but not this clock.
     fn new(world: &'w mut World, entity: Entity) -> Result<Self, Option<ClockId>> {
+        // A clock may have arrived for a timer that waits without one.
+        follow_clock(world, entity, Kind::Timer);
         let timer = world.get::<Timer>(entity).ok_or(None)?;
         timer.seat.unwrite();
-        let (settings, place) = (timer.clone(), timer.seat.place());
-        let settled = place.and_then(|place| settle_now(world, place));
-        let place = settled.ok_or(None)?.map_err(Some)?;
+        let settings = timer.clone();
+        let place = is_queued(world, timer)
+            .then(|| timer.seat.place())
+            .flatten();
+        let place = place.ok_or(None)?;
+        if place.0 == NO_CLOCK {
+            return Err(settings.clock());
+        }
+        // A clock that arrives later moves the timer with the change.
+        let mut queues = world.resource_mut::<TimerQueues>();
+        if let Some(armed) = queues.timer_mut(place) {
+            armed.set(Mark::New, false);
+        }
         let table = world.get_resource::<ClockTable>();
         let reading = table.and_then(|table| table.reading(place.0));
         let reading = reading.ok_or(None)?;
@@ -299,10 +313,14 @@ impl<'w> TimerMut<'w> {
         let table = self.world.resource::<ClockTable>();
         let (FoundClock { key: to, .. }, there) = table.read(clock)?;
         if to == self.place.0 {
+            self.with_armed(|timer| timer.set(Mark::Chosen, true));
             return Ok(());
         }
         let mut queues = self.world.resource_mut::<TimerQueues>();
         if let Some(place) = queues.carry(self.place, self.reading, (to, there)) {
+            if let Some(timer) = queues.timer_mut(place) {
+                timer.set(Mark::Chosen, true);
+            }
             (self.place, self.reading) = (place, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
                 timer.seat.move_to(Some(place));

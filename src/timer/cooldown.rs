@@ -20,7 +20,7 @@ use super::{IntoDuration, Timer};
 /// | a unit's own clock, which may be slowed | `clocks.now(unit)?` |
 ///
 /// Always take `now` from the same clock for the same cooldown. Do not take it from Bevy's `Time`,
-/// because [`Clock::set_now`](crate::Clock::set_now) and a
+/// because [`ClockMut::set_now`](crate::clock::ClockMut::set_now) and a
 /// [fast-forward](crate::DueWorldExt::fast_forward) do not affect it.
 ///
 /// A new cooldown is ready, unless you make it [`empty`](Self::empty). With

@@ -99,17 +99,17 @@ impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
     /// use bevy_due::prelude::*;
     /// use bevy_ecs::prelude::*;
     /// # #[derive(Component)]
-    /// # struct Arena;
+    /// # struct Enemy;
     ///
-    /// fn slow_motion(mut arena: Single<&mut Clock, With<Arena>>, mut commands: Commands) {
-    ///     arena.set_speed(0.25);
-    ///     commands.after(2.0).run(normal_speed);
+    /// fn begin_wave(mut commands: Commands) {
+    ///     commands.after(2.0).run(spawn_enemy);
     /// }
     ///
-    /// fn normal_speed(mut arena: Single<&mut Clock, With<Arena>>) {
-    ///     arena.set_speed(1.0);
+    /// fn spawn_enemy(mut commands: Commands, mut spawned: Local<u32>) {
+    ///     *spawned += 1;
+    ///     commands.spawn(Enemy);
     /// }
-    /// # bevy_ecs::system::assert_is_system(slow_motion);
+    /// # bevy_ecs::system::assert_is_system(begin_wave);
     /// ```
     #[track_caller]
     pub fn run<S, M: 'static>(self, system: S) -> EntityCommands<'a>

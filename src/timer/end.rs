@@ -8,19 +8,22 @@ use alloc::{
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
+use smallvec::SmallVec;
 
 use super::{
     CancelReason, DespawnAfter, Kind, Place, Timer, TimerQueues, WhenDone,
     cancel::{cancel, cancel_silently},
     open_request::time_out,
+    place::NO_CLOCK,
     queued::{ArmedTimer, Mark},
     queues::{is_armed, is_queued},
     setting::Setting,
 };
 use crate::{
-    clock::{Cadence, ClockTable},
-    owner::{OwnedBy, owner_of},
+    clock::{Cadence, ClockTable, SpeedModifier},
+    owner::{OwnedBy, owned_by, owner_of},
     pause::Pauses,
+    queue::NEVER,
     recent_peak::RecentPeak,
 };
 
@@ -244,17 +247,39 @@ pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
 /// `ended`.
 pub(super) fn end_recorded(
     world: &mut World,
-    cadence: Cadence,
+    ends_in: impl Into<Option<Cadence>>,
     ended: Ended,
     end: impl FnOnce(&mut World),
 ) {
+    let ends_in = ends_in.into();
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-        queues.reports.ended.push(cadence, ended);
+        queues.reports.ended.push(ends_in, ended);
     }
     end(world);
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
         let reports = &mut queues.reports;
-        reports.ended.take_back(cadence, ended.entity, ended.kind);
+        reports.ended.take_back(ends_in, ended.entity, ended.kind);
+    }
+}
+
+/// Ends what an entity that despawns in the next run does to others, and what it owns does. It lasts no longer than its
+/// timer.
+pub(super) fn end_effects(world: &mut World, entity: Entity, when_done: WhenDone) {
+    if !despawns(world, entity, when_done) {
+        return;
+    }
+    let mut all = SmallVec::<[Entity; 8]>::from_slice(&[entity]);
+    let mut at = 0;
+    while let Some(&carrier) = all.get(at) {
+        at += 1;
+        let owned = owned_by(world, carrier).into_iter();
+        // Entities may own each other in a ring.
+        all.extend(owned.filter(|&owned| owned != entity));
+        if let Ok(mut carrier) = world.get_entity_mut(carrier)
+            && (carrier.contains::<Pauses>() || carrier.contains::<SpeedModifier>())
+        {
+            carrier.remove::<(Pauses, SpeedModifier)>();
+        }
     }
 }
 
@@ -310,7 +335,7 @@ pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, i
     timers.sort_unstable_by_key(|&(order, ..)| order);
     for ((saved_here, _), key, timer) in timers {
         let (entity, kind) = (timer.entity, timer.kind());
-        if timer.is(Mark::Unsettled) && saved_here.is_none() {
+        if timer.is(Mark::New) && saved_here.is_none() {
             unsettle(world, (clock_key, key), entity, kind);
             continue;
         }
@@ -333,7 +358,7 @@ pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, i
 /// Takes a new timer off a clock that is removed.
 fn unsettle(world: &mut DeferredWorld, place: Place, entity: Entity, kind: Kind) {
     let queues = world.get_resource_mut::<TimerQueues>();
-    let place = queues.and_then(|mut queues| queues.lose_clock(place));
+    let place = queues.and_then(|mut queues| queues.move_new(place, NO_CLOCK, NEVER, 0));
     if let (Some(_), Some(timer)) = (place, kind.get(world, entity)) {
         timer.seat.move_to(place);
     }

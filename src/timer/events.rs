@@ -275,12 +275,13 @@ impl TimerFired {
         self.key_and_last = key << 1 | self.key_and_last & 1;
     }
 
-    /// Triggers the event for the timer's entity, then for its owner.
-    pub(super) fn trigger(&mut self, world: &mut World) {
+    /// Runs the observers of the timer, of its owner, and global ones.
+    pub(super) fn trigger(&self, world: &mut World) {
         // An observer may despawn the entity.
         let is_announced =
             self.owner != self.entity && world.get::<CrateTimer>(self.entity).is_none();
-        world.trigger_ref_with(self, &mut EntityTrigger);
+        // An observer can write to its event, which changes nothing for others.
+        world.trigger_ref_with(&mut self.clone(), &mut EntityTrigger);
         world.flush();
         if is_announced && is_observed::<OwnedTimerFired>(world, self.owner) {
             world.trigger(OwnedTimerFired::new(*self));
@@ -289,7 +290,6 @@ impl TimerFired {
     }
 }
 
-/// Splits a number into the low 32 and the next 16 bits. A larger number saturates.
 fn halves(number: u64) -> (u32, u16) {
     match u16::try_from(number >> 32) {
         Ok(high) => (number as u32, high),
@@ -416,11 +416,41 @@ pub(super) fn is_observed<E: EntityEvent>(world: &World, entity: Entity) -> bool
     })
 }
 
-/// Returns `true` if `E` has any observer.
-pub(super) fn is_observed_at_all<E: EntityEvent>(world: &World) -> bool {
-    observers::<E>(world).is_some_and(|observers| {
-        !observers.global_observers().is_empty() || !observers.entity_observers().is_empty()
-    })
+/// Who observes firings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Observed {
+    Nobody,
+    /// Observers on entities: only firings of timers with [`Mark::Observed`](super::queued::Mark::Observed).
+    OnEntities,
+    /// Also global observers.
+    Everywhere,
+}
+
+impl Observed {
+    pub(super) fn of(world: &World) -> Self {
+        let [timers, owned] = [
+            observers::<TimerFired>(world),
+            observers::<OwnedTimerFired>(world),
+        ];
+        let all = || [timers, owned].into_iter().flatten();
+        if all().any(|it| !it.global_observers().is_empty()) {
+            Self::Everywhere
+        } else if all().any(|it| !it.entity_observers().is_empty()) {
+            Self::OnEntities
+        } else {
+            Self::Nobody
+        }
+    }
+
+    /// Returns `true` if a firing may be observed. Its entity or its owner may have an observer.
+    #[inline]
+    pub(super) fn sees(self, has_observer: bool) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::OnEntities => has_observer,
+            Self::Everywhere => true,
+        }
+    }
 }
 
 fn observers<E: EntityEvent>(world: &World) -> Option<&CachedObservers> {

@@ -11,10 +11,7 @@ use super::{
     turn::FireParams,
 };
 use crate::{
-    clock::{
-        Age, ClockError, ClockId, ClockKey, ClockTable, EditedClocks, Scope, is_running,
-        saturating_nanos, take_changes,
-    },
+    clock::{Age, ClockError, ClockId, ClockKey, ClockTable, Scope, saturating_nanos},
     queue::TimerQueue,
     report::report,
 };
@@ -28,13 +25,13 @@ pub(crate) fn fast_forward(
     clock: ClockId,
     span: Duration,
 ) -> Result<RunStats, ClockError> {
-    let mut forward = Forward::new(world, clock)?;
+    let mut forward = Forward::begin(world, clock)?;
     forward.run(world);
     let mut left = saturating_nanos(span);
-    while left > 0 && forward.is_running(world) {
+    while left > 0 && forward.goes_on(world) {
         let next = forward.until_next(world, SOON);
-        // Handlers may have despawned the clock.
-        if !forward.is_running(world) {
+        // A modifier may have ended the clock.
+        if !forward.goes_on(world) {
             break;
         }
         let step = next.map_or(left, |next| next.min(left));
@@ -42,7 +39,7 @@ pub(crate) fn fast_forward(
         forward.advance(world, step);
         forward.run(world);
     }
-    Ok(forward.stats)
+    Ok(forward.end(world))
 }
 
 /// Runs a clock for `span` now, or at the end of the run whose handler asks for it.
@@ -74,18 +71,19 @@ pub(super) fn fast_forward_asked(world: &mut World) {
     }
 }
 
-/// Runs a clock up to the next deadline, and returns the distance.
+/// Runs a clock up to its next deadline, and returns the distance.
 pub(crate) fn fast_forward_to_next(
     world: &mut World,
     clock: ClockId,
 ) -> Result<Option<Duration>, ClockError> {
-    let mut forward = Forward::new(world, clock)?;
+    let mut forward = Forward::begin(world, clock)?;
     let next = forward.until_next(world, 0);
-    let next = next.filter(|_| forward.is_running(world));
+    let next = next.filter(|_| forward.goes_on(world));
     if let Some(next) = next {
         forward.advance(world, next);
         forward.run(world);
     }
+    forward.end(world);
     Ok(next.map(Duration::from_nanos))
 }
 
@@ -93,58 +91,49 @@ pub(crate) fn fast_forward_to_next(
 struct Forward {
     root: ClockKey,
     age: Age,
-    clocks: EditedClocks,
+    /// Whether the clock was stopped at the beginning, so that no stop ends the fast-forward.
+    was_stopped: bool,
     firing: FireParams,
     stats: RunStats,
 }
 
 impl Forward {
-    fn new(world: &mut World, clock: ClockId) -> Result<Self, ClockError> {
+    fn begin(world: &mut World, clock: ClockId) -> Result<Self, ClockError> {
         let unknown = ClockError::NoSuchClock(clock);
         // Pending commands may change timers.
         world.flush();
         if RunDepth::is_active(world) {
             return Err(ClockError::Running);
         }
-        let table = world.get_resource::<ClockTable>().ok_or(unknown)?;
+        let mut table = world.get_resource_mut::<ClockTable>().ok_or(unknown)?;
         let root = table.find(clock)?;
-        let mut forward = Self {
+        // A panic may have kept an earlier one from it.
+        table.end_forward();
+        table.begin_forward(root.key);
+        Ok(Self {
             root: root.key,
             age: root.age,
-            clocks: SystemState::new(world),
+            was_stopped: table.is_stopped(root.key),
             firing: SystemState::new(world),
             stats: RunStats::default(),
-        };
-        forward.take_changes(world);
-        forward.advance(world, 0);
-        if !forward.is_running(world) {
-            return Err(ClockError::Stopped(clock));
-        }
-        Ok(forward)
+        })
     }
 
-    /// Lets clocks follow the changes of their components.
-    fn take_changes(&mut self, world: &mut World) {
-        // Each deadline on the way has its own run.
-        if let Err(error) = take_changes(world, &mut self.clocks) {
-            report::<Self>(world, error);
-        }
-        world.flush();
+    /// Returns `true` unless a handler has despawned or stopped the clock.
+    fn goes_on(&self, world: &World) -> bool {
+        let table = world.get_resource::<ClockTable>();
+        table.is_some_and(|table| {
+            let is_there = table.cadence(self.root, self.age).is_some();
+            is_there && (self.was_stopped || !table.is_stopped(self.root))
+        })
     }
 
-    /// Returns `true` if the clock exists and is not stopped itself. Its parent may be stopped.
-    fn is_running(&self, world: &World) -> bool {
-        is_running(world, (self.root, self.age), Scope::Under(self.root))
-    }
-
-    /// Advances the clock and its descendants.
     fn advance(&mut self, world: &mut World, nanos: u64) {
         if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
             table.fast_forward(self.root, nanos);
         }
     }
 
-    /// Arms new timers, and fires due timers.
     fn run(&mut self, world: &mut World) {
         let scope = Scope::Under(self.root);
         swap(world);
@@ -156,14 +145,20 @@ impl Forward {
         }
     }
 
-    /// Returns how far the clock must advance until something is due. An overdue timer counts as
-    /// due after `overdue`.
+    /// Returns the time until the next deadline, or `overdue` if it has passed.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
-        self.take_changes(world);
+        swap(world);
         let span = world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
             let queues = world.get_resource::<TimerQueues>()?;
             queues.until_next(&mut table, self.root, TimerQueue::next_deadline)
         });
         span?.map(|span| if span == 0 { overdue } else { span })
+    }
+
+    fn end(self, world: &mut World) -> RunStats {
+        if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
+            table.end_forward();
+        }
+        self.stats
     }
 }

@@ -1,140 +1,128 @@
 //! Clocks that come to an entity later than its timers.
 
-use alloc::vec::Vec;
 use core::iter;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use super::{
-    Kind, Place, TimerQueues,
-    arm::{put_on_loaded_clock, settle_now, start_again},
-    place::NO_CLOCK,
-    queued::Mark,
-};
+use super::{Kind, TimerQueues, TimerState, place::NO_CLOCK, queued::Mark};
 use crate::{
-    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_besides, clock_of},
+    clock::{Clock, ClockTable, Reading, SpeedModifiers, clock_of},
     owner::{owned_by, owner_of},
+    queue::NEVER,
 };
 
 /// Gives each entity with speed modifiers a clock, unless it has one. It shows the time of the clock that the
 /// entity is on, which drives it.
 pub(crate) fn add_modified_clocks(world: &mut World) {
-    let table = world.get_resource_mut::<ClockTable>();
-    let modified = table.map(|mut table| table.take_modified());
-    for entity in modified.into_iter().flatten() {
+    let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
+        return;
+    };
+    if !table.is_any_modified() {
+        return;
+    }
+    for entity in table.take_modified() {
         if let Ok(entity) = world.get_entity(entity)
             && entity.contains::<SpeedModifiers>()
             && !entity.contains::<Clock>()
         {
             let parent = clock_of(world, entity, owner_of(entity), None);
             let now = world.resource::<ClockTable>().now(parent);
-            let clock = Clock::of(parent).with_now(now.unwrap_or_default());
+            let clock = Clock::beneath(parent).with_now(now.unwrap_or_default());
             let entity = entity.id();
             world.entity_mut(entity).insert(clock);
         }
     }
 }
 
-/// Moves the timers that are on the clock of an entity by default to a new clock there. A loaded clock takes only
-/// those that wait for it: the others were saved on their clocks.
-pub(crate) fn move_timers_to_clock(world: &mut DeferredWorld, clock: Entity) {
-    let is_loaded = world.get(clock).is_some_and(Clock::is_loaded);
-    let owned = owned_by(world, clock).into_iter();
-    for (entity, kind, _) in placed(world, iter::once(clock).chain(owned)) {
-        let mut commands = world.commands();
-        commands.queue(move |world: &mut World| {
-            match is_loaded {
-                true => put_on_loaded_clock(world, entity, kind),
-                false => follow_clock(world, entity, kind, clock),
-            };
-        });
+/// Moves the timers on an entity, and those that it owns, to the clocks that they are on by default, once all commands
+/// have run.
+pub(crate) fn follow_clocks_later(world: &mut DeferredWorld, entity: Entity) {
+    let owned = owned_by(world, entity).into_iter();
+    for entity in iter::once(entity).chain(owned) {
+        follow_clock_later(world, entity, true);
     }
 }
 
-/// Returns the timers on entities that are in a queue.
-fn placed(world: &World, entities: impl Iterator<Item = Entity>) -> Vec<(Entity, Kind, Place)> {
-    let timers = entities.flat_map(|entity| Kind::ALL.map(|kind| (entity, kind)));
-    let placed = timers.filter_map(|(entity, kind)| {
-        let place = kind.get(world, entity)?.seat.place()?;
-        Some((entity, kind, place))
-    });
-    placed.collect()
-}
-
-/// Puts the loaded timers of an owner that wait for its clock on it: a scene inserts the list of what the owner owns
-/// after the clock.
-pub(super) fn follow_loaded_clock(world: &mut DeferredWorld, owner: Entity) {
-    if world.get::<Clock>(owner).is_none() {
-        return;
-    }
-    let owned = owned_by(world, owner).into_iter();
-    for (entity, kind, place) in placed(world, owned) {
-        if place.0 == NO_CLOCK {
-            let mut commands = world.commands();
-            commands.queue(move |world: &mut World| _ = put_on_loaded_clock(world, entity, kind));
-        }
-    }
-}
-
-/// Starts the new timers again that an [`OnClock`] puts on another clock.
-pub(crate) fn start_on_clock(inserted: On<Insert<OnClock>>, mut world: DeferredWorld) {
-    let entity = inserted.entity;
-    for owned in owned_by(&world, entity) {
-        start_again_if_elsewhere(&mut world, owned);
-    }
-    start_again_if_elsewhere(&mut world, entity);
-}
-
-/// Starts the new timers on an entity again, if they are on another clock by now.
-pub(super) fn start_again_if_elsewhere(world: &mut DeferredWorld, entity: Entity) {
+/// Moves the timers on an entity to the clock that they are on by default, once all commands have run. Unless `may_be_gone`
+/// says that a component that decides it is about to go, those that are there already are left out.
+pub(super) fn follow_clock_later(world: &mut DeferredWorld, entity: Entity, may_be_gone: bool) {
     for kind in Kind::ALL {
-        let is_elsewhere = || {
-            let it = world.get_entity(entity).ok()?;
-            let timer = kind.on(it)?;
-            let place = timer.seat.place()?;
-            let queues = world.get_resource::<TimerQueues>()?;
-            queues
-                .timer(place)
-                .filter(|timer| timer.is(Mark::Unsettled))?;
-            let clock = clock_of(world, it, owner_of(it), timer.chosen_clock());
-            let found = world.get_resource::<ClockTable>()?.find(clock).ok()?;
-            Some(found.key != place.0)
-        };
-        if is_elsewhere() == Some(true) {
+        if may_follow(world, entity, kind, may_be_gone) == Some(true) {
             let mut commands = world.commands();
-            commands.queue(move |world: &mut World| _ = start_again(world, entity, kind));
+            commands.queue(move |world: &mut World| _ = follow_clock(world, entity, kind));
         }
     }
 }
 
-/// Moves a timer to a new clock, where it keeps its remaining time, unless it chose another clock. A new timer starts
-/// again. A loaded one was settled when it was saved.
-fn follow_clock(world: &mut World, entity: Entity, kind: Kind, clock: Entity) -> Option<()> {
-    let component = kind.get(world, entity)?;
-    let (mut place, is_loaded) = (component.seat.place()?, component.loaded().is_some());
-    if is_loaded {
-        place = settle_now(world, place)?.ok()?;
-    }
-    let queues = world.get_resource::<TimerQueues>()?;
-    if queues.timer(place)?.is(Mark::Unsettled) {
-        return start_again(world, entity, kind);
-    }
+fn may_follow(world: &World, entity: Entity, kind: Kind, may_be_gone: bool) -> Option<bool> {
+    let entity = world.get_entity(entity).ok()?;
+    let timer = kind.on(entity)?;
+    let (clock, _) = timer.seat.place()?;
+    let is_there = || {
+        let default = clock_of(world, entity, owner_of(entity), timer.clock());
+        let table = world.get_resource::<ClockTable>();
+        let found = table.and_then(|table| table.find(default).ok());
+        found.is_some_and(|found| found.key == clock)
+    };
+    Some(may_be_gone || !is_there())
+}
+
+/// Moves a timer to the clock that it is on by now, if this is another one.
+///
+/// The timer keeps its remaining time. A new timer starts again. A timer that chose its clock, or that was loaded with
+/// one, stays, unless this clock was missing so far.
+pub(super) fn follow_clock(world: &mut World, entity: Entity, kind: Kind) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
     let component = kind.on(entity_ref)?;
-    let (chosen, owner) = (component.chosen_clock(), owner_of(entity_ref));
-    if clock_of(world, entity_ref, owner, chosen) != ClockId::Own(clock) {
+    let from = component.seat.place()?;
+    let queues = world.get_resource::<TimerQueues>()?;
+    let timer = queues.timer(from)?;
+    let was_missing = from.0 == NO_CLOCK;
+    if timer.is(Mark::Chosen) && !was_missing {
         return None;
     }
+    let is_started = matches!(component.loaded(), Some(TimerState::Armed(_)));
+    let is_new = timer.is(Mark::New) && (was_missing || !is_started);
+    let chosen = match was_missing {
+        true => component.chosen_clock(),
+        false => component.clock(),
+    };
+    let clock = clock_of(world, entity_ref, owner_of(entity_ref), chosen);
     let table = world.get_resource::<ClockTable>()?;
-    let before = clock_besides(world, entity_ref, owner, chosen, Some(clock));
-    if table.find(before).ok()?.key != place.0 {
+    let found = table.read(clock).ok();
+    let (to, there) = found.map_or((NO_CLOCK, Reading::default()), |(found, reading)| {
+        (found.key, reading)
+    });
+    if to == from.0 {
         return None;
     }
-    let here = table.reading(place.0)?;
-    let (found, there) = table.read(clock.into()).ok()?;
+    let here = table.reading(from.0).unwrap_or_default();
     component.seat.unwrite();
+    let mut numbers = queues.arming.numbers;
+    let start = (is_new && to != NO_CLOCK).then(|| match component.loaded() {
+        // A pause has kept the wait from the start.
+        Some(TimerState::Armed(progress)) if timer.paused_at().is_some() => {
+            (progress.deadline(there), None)
+        }
+        Some(TimerState::Armed(progress)) => (progress.deadline_on_loaded(there), None),
+        _ => {
+            let (deadline, wait) = component.start(there, &mut numbers);
+            (deadline, Some((wait, component.delay)))
+        }
+    });
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
-    let place = queues.carry(place, here, (found.key, there))?;
-    kind.get(world, entity)?.seat.move_to(Some(place));
+    queues.arming.numbers = numbers;
+    let place = match start {
+        Some((deadline, wait)) => {
+            if let (Some((wait, delay)), Some(timer)) = (wait, queues.timer_mut(from)) {
+                timer.set_wait(wait, delay);
+            }
+            queues.move_new(from, to, deadline, there.now)
+        }
+        // Its delay has not started.
+        None if is_new => queues.move_new(from, to, NEVER, 0),
+        None => queues.carry(from, here, (to, there)),
+    };
+    kind.get(world, entity)?.seat.move_to(place);
     Some(())
 }

@@ -39,6 +39,10 @@ use crate::copies::join_searched;
 /// entity has a new `Timer` or no owner by then, it stays. To cancel an owned timer, despawn its
 /// entity.
 ///
+/// What the entity does to others ends with the last firing, right after its handlers:
+/// [`Pauses`](crate::timer::Pauses) and [`SpeedModifier`](crate::clock::SpeedModifier) are removed from the entity and
+/// from everything that it owns.
+///
 /// # Examples
 ///
 /// ```

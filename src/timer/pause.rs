@@ -11,11 +11,11 @@ use bevy_reflect::prelude::*;
 
 use super::{
     Kind, TimerQueues,
-    late_clock::{follow_loaded_clock, start_again_if_elsewhere},
+    late_clock::follow_clock_later,
     owner::{Owned, OwnedBy, owned_by, owner_of, with_owners},
     queued::Mark,
     queues::change_armed,
-    setting::Halt,
+    setting::{Halt, is_observed},
 };
 use crate::{
     clock::{ClockId, ClockTable, OnClock, clock_of},
@@ -38,7 +38,7 @@ use crate::{
 ///
 /// A timer or a callback is paused while its entity or one of its owners has this component, is paused by
 /// another entity ([`Pauses`]), or is [`Disabled`]. [`RunsWhilePaused`] is the exception. To pause
-/// everything on a clock, [pause the clock](crate::Clock::pause).
+/// everything on a clock, [pause the clock](crate::clock::ClockMut::pause).
 ///
 /// A [`Cooldown`](crate::Cooldown) or a [`Clock`](crate::Clock) on the same entity does not stop.
 /// To be able to stop a cooldown, use it with a clock on the entity, and pause that clock.
@@ -94,7 +94,7 @@ pub struct Paused;
 /// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target, so
 /// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it. An entity with this
 /// component [runs while it is paused](RunsWhilePaused), so a pause never delays its own end, even if its
-/// target owns it. For one pause per key, which a new one replaces, set a timer:
+/// target owns it. For one pause per key, which a new one replaces, set a timer. The pause ends with its last firing:
 ///
 /// ```
 /// use bevy_due::{Timer, prelude::*, timer::Pauses};
@@ -102,7 +102,7 @@ pub struct Paused;
 ///
 /// fn freeze(enemy: &mut EntityCommands) {
 ///     let pause = Pauses(enemy.id());
-///     enemy.set_timer("ice", (Timer::after(2.0), TimerAction::despawn(), pause));
+///     enemy.set_timer("ice", (Timer::after(2.0), pause));
 /// }
 /// # let _ = freeze;
 /// ```
@@ -283,11 +283,9 @@ fn has(entity: EntityRef, mark: PauseMark) -> bool {
     }
 }
 
-/// Halts the timers of the entities on a list whose owner is paused, and puts them on its loaded clock: a scene inserts
-/// the list after both. What the owner owns may wait although the owner itself runs while it is paused.
+/// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after both. What the owner owns may wait although the owner itself runs while it is paused.
 pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     remove_if_empty::<Owned>(&mut world, entity);
-    follow_loaded_clock(&mut world, entity);
     let marks = [PauseMark::Paused, PauseMark::PausedBy, PauseMark::Disabled];
     let may_wait = world.get_entity(entity).is_ok_and(|entity| {
         let is_stopped = |it| marks.iter().any(|&mark| has(it, mark));
@@ -307,17 +305,28 @@ pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: 
     if !follows {
         return;
     }
-    change_armed(world, entity, |timer| timer.set(Mark::Owned, is_owned));
+    let is_observed = is_observed(world, entity);
+    change_armed(world, entity, |timer| {
+        timer.set(Mark::Owned, is_owned);
+        timer.set(Mark::Observed, is_observed);
+    });
     match is_owned {
         true => {
             halt_or_resume(world, entity);
-            start_again_if_elsewhere(world, entity);
+            follow_clock_later(world, entity, false);
         }
         // The owner that is being removed is still there.
         false => {
             let mut commands = world.commands();
             commands.queue(move |world: &mut World| halt_or_resume(&mut world.into(), entity));
         }
+    }
+}
+
+/// Notes the observers of an entity for its timer and for those that it owns.
+pub(crate) fn follow_observers(world: &mut DeferredWorld, entity: Entity) {
+    for entity in core::iter::once(entity).chain(owned_by(world, entity)) {
+        change_armed(world, entity, |timer| timer.set(Mark::Observed, true));
     }
 }
 

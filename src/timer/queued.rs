@@ -70,10 +70,14 @@ impl Reaction {
 pub(super) enum Mark {
     /// The timer belongs to another entity.
     Owned = 1 << 0,
-    /// The clock of the timer is not settled until the next swap.
-    Unsettled = 1 << 1,
+    /// The timer was inserted after the last swap. If it gets another clock, its delay starts there.
+    New = 1 << 1,
     /// The timer is on the list of the next swap.
     Listed = 1 << 2,
+    /// The timer chose its clock, and stays there.
+    Chosen = 1 << 3,
+    /// The entity of the timer or its owner has an observer, of whatever event.
+    Observed = 1 << 4,
 }
 
 /// Returns the deadline of a timer that was paused, and resumes now.
@@ -213,12 +217,12 @@ impl ArmedTimer {
         (self.left != 0).then_some(self.left)
     }
 
-    /// Handles `deadline` if the timer fires at a fixed interval, again after `now`, and returns the next
+    /// Handles `deadline` if the timer fires at a fixed interval, again after `end`, and returns the next
     /// deadline. Otherwise does nothing.
     #[inline]
-    pub(super) fn advance_on_time(&mut self, deadline: u64, now: u64) -> Option<u64> {
+    pub(super) fn advance_on_time(&mut self, deadline: u64, end: u64) -> Option<u64> {
         let next = deadline.saturating_add(self.interval?.get());
-        let is_plain = next > now
+        let is_plain = next > end
             && self.left != 1
             && self.count != u32::MAX
             && self.rare.is_none()
@@ -235,7 +239,8 @@ impl ArmedTimer {
     /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires. Returns the
     /// number of deadlines that are skipped, and the next deadline unless this was the last firing.
     ///
-    /// A burst ends after `burst_limit` firings in one run. The remaining deadlines are skipped.
+    /// A burst ends after `burst_limit` firings in one run, which goes on until `end`. The remaining deadlines are
+    /// skipped. `end` is `now`, except in an exact frame.
     ///
     /// ```text
     /// deadlines    |    |    |    |    |    |    |    |
@@ -246,7 +251,7 @@ impl ArmedTimer {
     pub(super) fn advance(
         &mut self,
         deadline: u64,
-        now: u64,
+        (now, end): (u64, u64),
         burst_limit: u32,
     ) -> (u64, Option<u64>) {
         if self.rare().is_some_and(|rare| rare.wait.is_some()) {
@@ -260,35 +265,32 @@ impl ArmedTimer {
             Some(random) => self.draw(random, interval),
             None => interval.get(),
         };
-        let next = deadline.saturating_add(step);
-        let is_late = next <= now;
-        let is_burst = self.missed_ticks == MissedTicks::Burst;
-        self.burst = if is_late && is_burst {
-            self.burst + 1
-        } else {
-            0
+        let on_grid = deadline.saturating_add(step);
+        // The number of deadlines after this one up to a time, and the next one after it.
+        let skip = |until: u64| {
+            let missed = match random {
+                _ if on_grid > until => 0,
+                // Without a grid, the deadlines that are skipped are not known.
+                Some(random) => ((until - deadline) / random.average(interval)).max(1),
+                None => (until - deadline) / interval,
+            };
+            let next = match random {
+                Some(_) => until.saturating_add(step),
+                None => deadline.saturating_add(interval.get().saturating_mul(missed + 1)),
+            };
+            (missed, next)
         };
-        let is_served = match self.missed_ticks {
-            MissedTicks::Burst => !is_late || self.burst < burst_limit,
-            MissedTicks::Skip => !is_late,
-            MissedTicks::Delay => false,
+        let (missed, next) = match self.missed_ticks {
+            MissedTicks::Skip if on_grid <= now => skip(now),
+            MissedTicks::Burst | MissedTicks::Skip => (0, on_grid),
+            MissedTicks::Delay => (skip(now).0, now.saturating_add(step)),
         };
-        if is_served {
-            return (0, Some(next));
+        self.burst = if next <= end { self.burst + 1 } else { 0 };
+        if self.burst < burst_limit {
+            return (missed, Some(next));
         }
         self.burst = 0;
-        let missed = match random {
-            _ if !is_late => 0,
-            // Without a grid, the deadlines that are skipped are not known.
-            Some(random) => ((now - deadline) / random.average(interval)).max(1),
-            None => (now - deadline) / interval,
-        };
-        let next = match self.missed_ticks {
-            MissedTicks::Burst | MissedTicks::Skip if random.is_none() => {
-                deadline.saturating_add(interval.get().saturating_mul(missed + 1))
-            }
-            _ => now.saturating_add(step),
-        };
+        let (missed, next) = skip(end);
         (missed, Some(next))
     }
 
@@ -394,7 +396,7 @@ mod tests {
                             break;
                         }
                         on_time += 1;
-                        assert_eq!(other.advance(deadline, now, 1000), (0, next));
+                        assert_eq!(other.advance(deadline, (now, now), 1000), (0, next));
                         assert_eq!(format!("{armed:?}"), format!("{other:?}"));
                     }
                 }

@@ -15,7 +15,7 @@ use super::{
     cancelled::Cancellations,
     end::EndedTimers,
     keyed::KeyTable,
-    place::{NO_CLOCK, Place},
+    place::Place,
     queued::{ArmedTimer, Mark, resumed},
     random::Numbers,
     run::RunDepth,
@@ -23,8 +23,6 @@ use super::{
     setting::{Halt, Modifiers},
     undo::{TimerJournal, note_new},
 };
-#[cfg(feature = "worlds")]
-use crate::clock::is_changed;
 use crate::{
     clock::{Cadence, ChangedClocks, ClockId, ClockKey, ClockTable, Reading, Scope},
     queue::{Key, NEVER, TimerQueue},
@@ -43,6 +41,8 @@ pub(crate) struct TimerQueues {
     /// The owner whose list stays for now, even if it is empty.
     pub(super) keeps_list: Option<Entity>,
     pub(super) arming: Arming,
+    /// The timers in the middle of a burst, or of a chain in an exact frame.
+    pub(super) bursting: Vec<Place>,
     pub(super) reports: Reports,
     /// The states that were written out for serialization, until the next run.
     pub(super) written: Option<Arc<Sheet>>,
@@ -91,8 +91,6 @@ impl Reports {
 #[derive(Debug, Default)]
 pub(crate) struct ClockQueue {
     pub(crate) timers: TimerQueue<ArmedTimer>,
-    /// The timers in the middle of a burst.
-    pub(super) bursting: Vec<Key>,
     /// The number of lifetimes and time-outs in the queue.
     pub(super) silent: usize,
 }
@@ -119,6 +117,7 @@ impl TimerQueues {
             keys: KeyTable::default(),
             keeps_list: None,
             arming: Arming::new(Modifiers::new(world), seed),
+            bursting: Vec::new(),
             reports: Reports::default(),
             written: None,
             burst_limit,
@@ -183,10 +182,23 @@ impl TimerQueues {
     /// Puts a timer on the list of the next swap.
     #[inline]
     fn list(&mut self, place: Place) {
+        if self.arming.depth > 0 {
+            self.lengthen_chain(place);
+        }
         if self.arming.swap_list.is_full() {
             self.tidy();
         }
         self.arming.swap_list.push(place);
+    }
+
+    /// Notes how long the chain of an exact frame is to which a timer belongs: see [`release`](Self::release).
+    #[cold]
+    fn lengthen_chain(&mut self, place: Place) {
+        let depth = self.arming.depth;
+        if let Some(timer) = self.timer_mut(place) {
+            timer.burst = depth.max(timer.burst);
+            self.bursting.push(place);
+        }
     }
 
     /// Forgets the cancelled timers of the list. A timer that is armed again and again leaves no trail.
@@ -290,9 +302,14 @@ impl TimerQueues {
         let Some(timer) = queue.timers.get_mut(key) else {
             return;
         };
-        if !timer.is_halted() && !timer.is(Mark::Listed) {
+        if timer.is_halted() {
+            return;
+        }
+        if !timer.is(Mark::Listed) {
             timer.set(Mark::Listed, true);
             self.list(place);
+        } else if self.arming.depth > 0 {
+            self.lengthen_chain(place);
         }
     }
 
@@ -310,7 +327,7 @@ impl TimerQueues {
     }
 
     /// Moves a timer that is on the list to another clock, where it keeps its place among equal
-    /// deadlines. The list still has the old key.
+    /// deadlines.
     pub(super) fn move_new(
         &mut self,
         from: Place,
@@ -320,12 +337,8 @@ impl TimerQueues {
     ) -> Option<Place> {
         let sequence = self.get(from.0)?.timers.sequence(from.1)?;
         let timer = self.take_to_move(from, now)?;
-        Some(self.insert(to, sequence, deadline, timer))
-    }
-
-    /// Lets a new timer wait for the next swap without a clock, because its clock is removed.
-    pub(super) fn lose_clock(&mut self, from: Place) -> Option<Place> {
-        let place = self.move_new(from, NO_CLOCK, NEVER, 0)?;
+        let place = self.insert(to, sequence, deadline, timer);
+        // The list still has the old key.
         self.list(place);
         Some(place)
     }
@@ -339,10 +352,12 @@ impl TimerQueues {
         Some(timer)
     }
 
-    /// Lets the timers on the list wait for their deadlines, and tells the table of clocks. The clocks of
-    /// new timers are settled.
-    pub(super) fn release(&mut self, table: &mut ClockTable, listed: &[Place]) -> u64 {
-        let mut armed = 0;
+    /// Lets the timers on the list wait for their deadlines, and tells the table of clocks.
+    ///
+    /// A chain in an exact frame is a handler that arms a timer, whose handler arms another one, and so on. It ends like a
+    /// burst: from the limit on, a timer stays on the list until the next frame. So a chain of zero delays ends.
+    pub(super) fn release(&mut self, table: &mut ClockTable, listed: &[Place]) {
+        let burst_limit = self.burst_limit.get();
         for listed in listed.chunk_by(|(a, _), (b, _)| a == b) {
             let clock = listed[0].0;
             let Some(queue) = self.queues.get_mut(index(clock)) else {
@@ -356,17 +371,13 @@ impl TimerQueues {
                 if let Some(journal) = &mut self.journal {
                     queue.note(journal, place);
                 }
-                armed += u64::from(queue.release(place.1));
+                match queue.release(place.1, burst_limit) {
+                    Released::Armed => self.reports.armed += 1,
+                    Released::Halted => {}
+                    Released::TooDeep => self.arming.swap_list.push(place),
+                }
             }
             table.set_look(clock, queue.timers.first_look());
-        }
-        armed
-    }
-
-    /// Ends the turn of a clock. Unfinished bursts continue as new bursts in the next run.
-    pub(super) fn end_bursts(&mut self, clock: ClockKey) {
-        if let Some(queue) = self.get_mut(clock) {
-            queue.end_bursts();
         }
     }
 
@@ -439,11 +450,11 @@ impl TimerQueues {
         }
     }
 
-    /// Returns the new timers whose clocks are not settled until the next swap.
-    pub(crate) fn unsettled(&self) -> impl Iterator<Item = (Entity, Kind)> {
+    /// Returns the timers that were inserted after the last swap.
+    pub(crate) fn new_timers(&self) -> impl Iterator<Item = (Entity, Kind)> {
         let listed = self.arming.swap_list.iter();
         let timers = listed.filter_map(|place| self.timer(place));
-        let new = timers.filter(|timer| timer.is(Mark::Unsettled));
+        let new = timers.filter(|timer| timer.is(Mark::New));
         new.map(|timer| (timer.entity, timer.kind()))
     }
 
@@ -481,14 +492,22 @@ impl ClockQueue {
         Some(sequence & !LIFETIME)
     }
 
-    /// Lets a timer that was on the list wait for its deadline, unless it is halted.
+    /// Lets a timer that was on the list wait for its deadline, unless it is halted, or too deep in a chain.
     #[inline]
-    fn release(&mut self, key: Key) -> bool {
+    fn release(&mut self, key: Key, burst_limit: u32) -> Released {
+        let mut is_too_deep = false;
         // A timer that was cancelled in the meantime is no longer in the queue.
-        self.timers.release_if(key, |timer| {
-            timer.set(Mark::Listed, false);
-            !timer.is_halted()
-        })
+        let is_armed = self.timers.release_if(key, |timer| {
+            is_too_deep = timer.burst >= burst_limit;
+            timer.set(Mark::Listed, is_too_deep);
+            timer.set(Mark::New, is_too_deep && timer.is(Mark::New));
+            !is_too_deep && !timer.is_halted()
+        });
+        match () {
+            () if is_armed => Released::Armed,
+            () if is_too_deep => Released::TooDeep,
+            () => Released::Halted,
+        }
     }
 
     /// Returns the deadline of a timer. For a paused timer, this is the deadline it would have if
@@ -497,15 +516,14 @@ impl ClockQueue {
         let timer = self.timers.get(key)?;
         Some(timer.deadline_at(now, self.timers.deadline(key)?))
     }
+}
 
-    /// Ends the turn of this queue.
-    pub(super) fn end_bursts(&mut self) {
-        while let Some(key) = self.bursting.pop() {
-            if let Some(timer) = self.timers.get_mut(key) {
-                timer.burst = 0;
-            }
-        }
-    }
+/// What the swap did with a timer.
+enum Released {
+    Armed,
+    /// The timer is halted or gone.
+    Halted,
+    TooDeep,
 }
 
 /// Changes the queue's copy of the timer of `entity`, if it is armed or paused.
@@ -545,8 +563,7 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
     let any_run = || {
         !queues.arming.swap_list.is_empty()
             || queues.reports.cancelled.len() > 0
-            || table.is_some_and(ClockTable::is_loading)
-            || is_changed(world)
+            || table.is_some_and(ClockTable::awaits_run)
     };
     !queues.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
 }

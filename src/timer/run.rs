@@ -7,29 +7,26 @@ use core::mem;
 
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
-use smallvec::SmallVec;
+use bevy_time::{Time, Virtual};
 
 use super::{
-    Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerQueues,
-    WhenDone,
+    Keyed, Kind, Timer, TimerAction, TimerCancelled, TimerFired, TimerQueues, WhenDone,
     action::report_unknown_handlers,
     arm::swap,
-    end::{Ended, end_finished, when_done},
-    events::{is_observed_at_all, limit_backlog},
+    end::{Ended, end_effects, end_finished, end_recorded, when_done},
+    events::{Observed, limit_backlog},
     fast_forward::fast_forward_asked,
+    late_clock::add_modified_clocks,
     open_request::time_out,
     queued::Reaction,
     queues::Reports,
     saving::forget_written,
-    turn::{FireParams, Fired, Turn},
+    turn::{FireParams, Fired, Turns},
 };
 use crate::{
-    clock::{Cadence, Changes, ClockKey, ClockTable, DueClock, Scope, built_in_id, is_any_written},
+    clock::{Cadence, ClockTable, Scope, end_arrival, is_game_stopped},
     owner::OwnedBy,
 };
-
-/// The number of clocks that share what they fetch of the world.
-pub(super) const AHEAD: usize = 16;
 
 /// The statistics of one run.
 ///
@@ -79,15 +76,13 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireP
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the
 /// timers that are due on the clocks of a scope.
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
-    let table = world.resource::<ClockTable>();
-    let (cadence, changes) = (table.cadence_of(scope), table.changes().clone());
+    let cadence = world.resource::<ClockTable>().cadence_of(scope);
     let mut queues = world.resource_mut::<TimerQueues>();
     queues.begin_run(scope);
     let burst_limit = queues.burst_limit.get();
     let run = Run {
         scope,
         cadence,
-        changes,
         burst_limit,
     };
     run.execute(world, params)
@@ -98,179 +93,149 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
 pub(super) struct Run {
     pub(super) scope: Scope,
     cadence: Cadence,
-    /// The change counter of the clocks.
-    pub(super) changes: Changes,
     /// The number of firings of one timer from which on its deadlines are skipped.
     pub(super) burst_limit: u32,
 }
 
 impl Run {
-    /// Writes and ends what is left from the previous run, and fires the due timers.
+    /// Writes and ends what is left from the previous run, and fires the due timers. With exact frames, goes through the
+    /// deadlines of the frame one after the other.
     fn execute(&self, world: &mut World, params: &mut FireParams) -> Result {
         let token = RunDepth::begin(world);
         // A handler may run a schedule, which nests a run inside this one.
-        let is_nested = !token.is_outermost();
-        let mut queues = world.resource_mut::<TimerQueues>();
-        let reports = &queues.reports;
-        let has_cancelled = reports.cancelled.len() > 0;
-        let has_ended = !is_nested && reports.has_ended(self.scope);
-        let mut due = mem::take(&mut queues.arming.due);
-        if has_cancelled {
-            write_cancelled(world);
+        let is_outermost = token.is_outermost();
+        write_cancelled(world);
+        if is_outermost {
+            self.end_finished(world);
         }
-        if has_ended {
+        let mut deepest = self.fire(world, params)?;
+        // Each step is later than the one before, or burns a part of `burst_limit`: see `TimerQueues::release`.
+        while is_outermost && self.step(world, deepest) {
+            deepest = self.fire(world, params)?;
+        }
+        world.resource_mut::<TimerQueues>().end_bursts();
+        Ok(())
+    }
+
+    fn end_finished(&self, world: &mut World) {
+        let queues = world.resource::<TimerQueues>();
+        if queues.reports.has_ended(self.scope) {
             end_finished(world, self.cadence);
         }
-        world
-            .resource_mut::<ClockTable>()
-            .find_due(self.scope, &mut due);
-        // A panic may have kept the previous run from ending its bursts.
+    }
+
+    /// Lets the clocks of an exact frame advance to its next deadline, or to its end. Returns `false` at the end.
+    ///
+    /// Everything that would wait for the next run happens first, at the instant at which it was asked for. So it does not
+    /// depend on the lengths of the frames. What its observers arm belongs to the deepest chain of the instant.
+    fn step(&self, world: &mut World, deepest: u32) -> bool {
+        if !world.resource::<ClockTable>().is_exact(self.scope) {
+            return false;
+        }
+        set_depth(world, deepest);
+        self.end_finished(world);
+        end_arrival(world, add_modified_clocks);
+        swap(world);
+        set_depth(world, 0);
+        let is_game_stopped = world
+            .get_resource::<Time<Virtual>>()
+            .is_some_and(is_game_stopped);
+        let mut table = world.resource_mut::<ClockTable>();
+        table.step(self.cadence, is_game_stopped)
+    }
+
+    /// Fires the due timers, one clock after the other. The turn of a clock ends when nothing on it is due any
+    /// more, or when something stops it.
+    ///
+    /// The loop ends: which clocks have a turn and the time of a turn are known before its first firing, whatever the
+    /// handlers do. What they arm is parked until the next swap, and a timer that repeats within its turn is bounded by
+    /// `burst_limit`.
+    ///
+    /// Returns the depth of what the deepest handler armed in an exact frame.
+    fn fire(&self, world: &mut World, params: &mut FireParams) -> Result<u32> {
+        let mut deepest = 0;
         let mut queues = world.resource_mut::<TimerQueues>();
-        for &(.., clock) in &due {
-            queues.end_bursts(clock);
+        let mut due = mem::take(&mut queues.arming.due);
+        let table = world.resource::<ClockTable>();
+        table.find_due(self.scope, &mut due);
+        let is_exact = table.is_exact(self.scope);
+        let mut turns = Turns::new(&due);
+        loop {
+            let observed = Observed::of(world);
+            // Fires what no code of the game sees, and returns the first firing that some code does.
+            let Some(fired) = params.get_mut(world)?.next(&mut turns, self, observed) else {
+                break;
+            };
+            if is_exact {
+                // What the handlers arm belongs to the chain of this timer.
+                let depth = fired.depth.saturating_add(1);
+                deepest = depth.max(deepest);
+                set_depth(world, depth);
+                self.handle(world, fired);
+                set_depth(world, 0);
+            } else {
+                self.handle(world, fired);
+            }
+            turns.go_on(world, self.scope);
         }
-        self.fire_clocks(world, params, &due)?;
-        let mut queues = world.resource_mut::<TimerQueues>();
-        queues.arming.due = due;
-        Ok(())
+        world.resource_mut::<TimerQueues>().arming.due = due;
+        Ok(deepest)
     }
 
-    /// Fires the due timers on these clocks, one clock after the other. The turn of a clock ends when
-    /// nothing on it is due any more, or when something stops it.
-    fn fire_clocks(
-        &self,
-        world: &mut World,
-        params: &mut FireParams,
-        mut due: &[DueClock],
-    ) -> Result {
-        if has_observers(world) {
-            self.fire_observed(world, due, None);
-            return Ok(());
+    /// Runs the reactions to a firing.
+    fn handle(&self, world: &mut World, mut fired: Fired) {
+        if fired.needs_owner {
+            // A component of the game hides its entity from queries.
+            find_owner(world, &mut fired);
         }
-        let mut turns = SmallVec::<[Option<Turn>; AHEAD]>::new();
-        let mut ended = SmallVec::<[(ClockKey, Option<u64>); AHEAD]>::new();
-        // As long as no handler runs, several clocks share what they fetch of the world.
-        let mut ahead = 1;
-        // A system may have written the component of a clock since the reading.
-        let mut is_written = match due.last() {
-            Some(&(.., clock)) if built_in_id(clock).is_none() => {
-                let own = world.resource::<ClockTable>().own_clocks();
-                is_any_written(&params.get_mut(world)?.clocks, own)
-            }
-            _ => true,
-        };
-        let mut lifetime = None;
-        while !due.is_empty() {
-            match turns.last_mut() {
-                Some(Some(turn)) if turn.is_current(&self.changes) => {
-                    if turn.is_stopped(world) {
-                        turns.pop();
-                        turns.push(None);
-                    }
-                }
-                _ => {
-                    let begun = turns.pop().flatten();
-                    turns.clear();
-                    let next = &due[..ahead.min(due.len())];
-                    turns.extend(Turn::read(world, next, self.scope, is_written));
-                    if let (Some(begun), Some(Some(turn))) = (begun, turns.last_mut()) {
-                        turn.go_on(&begun);
-                    }
-                }
-            }
-            let mut handled = None;
-            let mut firing = params.get_mut(world)?;
-            if turns.len() > 1 {
-                firing.prefetch(&turns);
-            }
-            firing.queues.complete(lifetime.take());
-            while let (Some(turn), Some(clock)) = (turns.last(), due.first()) {
-                if let Some(turn) = turn {
-                    firing.fire_up_to_handler(turn, self, &mut handled);
-                }
-                if handled.is_some() {
-                    break;
-                }
-                ended.extend(firing.queues.end_turn(clock, turn.as_ref()));
-                turns.pop();
-                due = &due[1..];
-            }
-            if !ended.is_empty() {
-                note_looks(world, &ended);
-                ended.clear();
-            }
-            ahead = AHEAD.min(2 * ahead);
-            if let Some(fired) = &mut handled {
-                is_written = true;
-                lifetime = handle(world, fired, self.cadence, false);
-                if has_observers(world) {
-                    world.resource_mut::<TimerQueues>().complete(lifetime);
-                    self.fire_observed(world, due, turns.pop().flatten());
-                    break;
-                }
-                // The handler may have stopped other clocks, or let them run again.
-                if turns.len() > 1 {
-                    turns.drain(..turns.len() - 1);
-                }
-                ahead = 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Fires the due timers on these clocks as [`fire_clocks`](Self::fire_clocks) does, while there are
-    /// observers. The first clock may have begun its turn.
-    fn fire_observed(&self, world: &mut World, due: &[DueClock], mut begun: Option<Turn>) {
-        let mut lifetime = None;
-        for clock in due {
-            let read = |world: &World| Turn::read_one(world, clock, self.scope);
-            let mut turn = begun.take().or_else(|| read(world));
-            while let Some(current) = &turn {
-                if !current.is_current(&self.changes) {
-                    let begun = turn.take();
-                    turn = read(world);
-                    if let (Some(begun), Some(turn)) = (begun, &mut turn) {
-                        turn.go_on(&begun);
-                    }
-                } else if current.is_stopped(world) {
-                    turn = None;
-                } else {
-                    let mut queues = world.resource_mut::<TimerQueues>();
-                    queues.complete(lifetime.take());
-                    let mut queue = queues.firing(current, self);
-                    let fired = queue.as_mut().and_then(|it| it.fire_due(current, self));
-                    let Some(mut fired) = fired else {
-                        break;
-                    };
-                    write(world, &mut fired);
-                    lifetime = handle(world, &mut fired, self.cadence, true);
-                }
-            }
-            let mut queues = world.resource_mut::<TimerQueues>();
-            queues.complete(lifetime.take());
-            if let Some(ended) = queues.end_turn(clock, turn.as_ref()) {
-                note_looks(world, &[ended]);
-            }
-        }
-    }
-}
-
-/// Tells the table when to look at clocks again.
-fn note_looks(world: &mut World, clocks: &[(ClockKey, Option<u64>)]) {
-    let mut table = world.resource_mut::<ClockTable>();
-    for &(clock, first_look) in clocks {
-        table.set_look(clock, first_look);
-    }
-}
-
-/// Writes the message of a firing, which gets to know its owner.
-fn write(world: &mut World, fired: &mut Fired) {
-    if fired.needs_owner {
         let entity = fired.event.entity();
-        let owner = world.get(entity).map_or(entity, |&OwnedBy(owner)| owner);
-        let key = world.get::<Keyed>(entity).map(|key| key.id());
-        fired.set_owned(owner, key);
+        match fired.reaction {
+            Reaction::EndLife => end_recorded(world, None, Ended::lifetime(entity), |world| {
+                world.try_despawn(entity).ok();
+                world.flush();
+            }),
+            Reaction::TimeOut => time_out(world, entity),
+            Reaction::None | Reaction::Act => self.announce(world, &fired),
+        }
     }
+
+    /// Runs the observers and the action of a firing, and ends a timer after its last.
+    fn announce(&self, world: &mut World, fired: &Fired) {
+        let entity = fired.event.entity();
+        #[cfg(feature = "trace")]
+        let _span = super::events::span(world, &fired.event).entered();
+        let when_done = record_end(world, fired, self.cadence);
+        // An observer may replace the action, from the next firing on.
+        let acts = fired.reaction == Reaction::Act;
+        let action = acts.then(|| TimerAction::resolve(world, entity)).flatten();
+        if fired.is_observed {
+            fired.event.trigger(world);
+        }
+        if let Some(action) = action
+            && (!fired.is_observed
+                || is_still(world, fired) && world.get::<TimerAction>(entity).is_some())
+        {
+            action.run(world, &fired.event);
+        }
+        if let Some(when_done) = when_done {
+            end(world, fired, self.cadence, when_done);
+        }
+    }
+}
+
+/// Notes how long the chain is to which the timers belong that a handler arms now.
+fn set_depth(world: &mut World, depth: u32) {
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        queues.arming.depth = depth;
+    }
+}
+
+/// Finds the owner of a timer, and writes the message.
+fn find_owner(world: &mut World, fired: &mut Fired) {
+    let entity = fired.event.entity();
+    let owner = world.get(entity).map_or(entity, |&OwnedBy(owner)| owner);
+    let key = world.get::<Keyed>(entity).map(|key| key.id());
+    fired.set_owned(owner, key);
     if !fired.reaction.is_silent() {
         world.write_message(fired.event);
     }
@@ -278,52 +243,13 @@ fn write(world: &mut World, fired: &mut Fired) {
 
 /// Writes a message for each cancellation since the previous run.
 fn write_cancelled(world: &mut World) {
+    if world.resource::<TimerQueues>().reports.cancelled.len() == 0 {
+        return;
+    }
     world.resource_scope(|world, mut messages: Mut<Messages<TimerCancelled>>| {
         let mut queues = world.resource_mut::<TimerQueues>();
         queues.reports.cancelled.write(&mut messages);
     });
-}
-
-/// Returns `true` if there are observers of firings, on any entity.
-fn has_observers(world: &mut World) -> bool {
-    is_observed_at_all::<TimerFired>(world) || is_observed_at_all::<OwnedTimerFired>(world)
-}
-
-/// Runs the reactions to a firing. If it ended the lifetime of an entity, returns this entity.
-fn handle(
-    world: &mut World,
-    fired: &mut Fired,
-    cadence: Cadence,
-    is_observed: bool,
-) -> Option<Entity> {
-    if fired.needs_owner {
-        // A component of the game hides its entity from queries.
-        write(world, fired);
-    }
-    let entity = fired.event.entity();
-    match fired.reaction {
-        Reaction::EndLife => {
-            world.try_despawn(entity).ok();
-            world.flush();
-            return Some(entity);
-        }
-        Reaction::TimeOut => {
-            time_out(world, entity);
-            return None;
-        }
-        Reaction::None | Reaction::Act => {}
-    }
-    #[cfg(feature = "trace")]
-    let _span = super::events::span(world, &fired.event).entered();
-    let when_done = record_end(world, fired, cadence);
-    if is_observed {
-        fired.event.trigger(world);
-    }
-    react(world, fired);
-    if let Some(when_done) = when_done {
-        end(world, fired, cadence, when_done);
-    }
-    None
 }
 
 /// Records the end of a timer that fires its last, and returns what happens to its entity. If a handler
@@ -340,13 +266,6 @@ fn record_end(world: &mut World, fired: &Fired, cadence: Cadence) -> Option<When
     Some(when_done)
 }
 
-/// Runs the timer's action, unless an observer cancelled or re-armed the timer.
-fn react(world: &mut World, fired: &Fired) {
-    if fired.reaction == Reaction::Act && is_still(world, fired) {
-        TimerAction::act(world, &fired.event);
-    }
-}
-
 /// Ends a timer that has finished: removes the component, unless a handler has removed or replaced
 /// it. The next run despawns the entity, unless it is kept.
 fn end(world: &mut World, fired: &Fired, cadence: Cadence, when_done: WhenDone) {
@@ -357,15 +276,26 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence, when_done: WhenDone) 
     } else {
         is_over |= world.get::<Timer>(entity).is_some();
     }
-    if is_over && let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+    if !is_over {
+        end_effects(world, entity, when_done);
+    } else if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
         queues.reports.ended.take_back(cadence, entity, Kind::Timer);
     }
 }
 
-/// Returns `true` if the timer that fired is still the one on its entity.
+/// Returns `true` if the timer that fired is still the one on its entity, on whichever clock.
 fn is_still(world: &World, fired: &Fired) -> bool {
     let timer = world.get::<Timer>(fired.event.entity());
-    timer.and_then(|timer| timer.seat.place()) == Some(fired.place)
+    let Some(place) = timer.and_then(|timer| timer.seat.place()) else {
+        return false;
+    };
+    // A timer that was moved has its count, and a new one has none.
+    let is_moved = || {
+        let queues = world.get_resource::<TimerQueues>();
+        let moved = queues.and_then(|queues| queues.timer(place));
+        moved.is_some_and(|timer| timer.count() >= fired.event.count())
+    };
+    place == fired.place || is_moved()
 }
 
 impl TimerQueues {
@@ -380,25 +310,9 @@ impl TimerQueues {
         };
     }
 
-    /// Completes the end of a lifetime after its entity was despawned.
-    #[inline]
-    fn complete(&mut self, lifetime: Option<Entity>) {
-        if let Some(entity) = lifetime {
-            self.reports.ended.take_back(None, entity, Kind::Lifetime);
-        }
-    }
-
-    /// Ends the turn of a clock, if it had one. Returns when to look at the clock again: what the handlers
-    /// arm waits for the next run.
-    fn end_turn(
-        &mut self,
-        &(.., clock): &DueClock,
-        turn: Option<&Turn>,
-    ) -> Option<(ClockKey, Option<u64>)> {
-        let queue = self.get_mut(clock)?;
-        let first_look = queue.timers.first_look();
-        queue.end_bursts();
-        turn.map(|_| (clock, first_look))
+    /// Returns `true` if a handler of a timer is running.
+    pub(crate) fn is_running(&self) -> bool {
+        Arc::strong_count(&self.depth.0) > 1
     }
 
     /// Begins a run that has nothing else to do. Returns `false` if it has.
@@ -435,6 +349,6 @@ impl RunDepth {
     /// Returns `true` if a handler of a timer is running.
     pub(crate) fn is_active(world: &World) -> bool {
         let queues = world.get_resource::<TimerQueues>();
-        queues.is_some_and(|queues| Arc::strong_count(&queues.depth.0) > 1)
+        queues.is_some_and(TimerQueues::is_running)
     }
 }

@@ -6,6 +6,7 @@ use bevy_ecs::{
     archetype::{Archetype, ArchetypeId},
     component::ComponentId,
     entity_disabling::Disabled,
+    observer::ObservedBy,
     prelude::*,
 };
 
@@ -25,6 +26,8 @@ pub(super) struct Setting {
     pub(super) halt: Halt,
     /// Whether the entity has a [`TimerAction`].
     pub(super) acts: bool,
+    /// Whether the entity or its owner has an observer.
+    pub(super) is_observed: bool,
 }
 
 impl Setting {
@@ -43,34 +46,42 @@ impl Setting {
         entity: EntityRef,
         chosen: Option<ClockId>,
     ) -> Self {
-        let modified = modifiers.of(entity.archetype());
-        let default = Self {
-            owner: entity.id(),
+        let owner = owner_of(entity);
+        let [of_entity, of_owner] = [entity.id(), owner].map(|it| {
+            let entity = world.get_entity(it).ok();
+            entity.map(|entity| modifiers.of(entity.archetype()))
+        });
+        let is_observed = |it: Option<Modification>| it.is_some_and(|it| it.is_observed);
+        let by = |it: Option<Modification>| it.map_or(Modified::Nothing, |it| it.by);
+        let setting = Self {
+            owner,
             clock: chosen.unwrap_or_default(),
             halt: Halt::default(),
-            acts: false,
+            acts: entity.contains::<TimerAction>(),
+            is_observed: is_observed(of_entity) || is_observed(of_owner),
         };
-        if modified == Modified::Nothing {
-            return default;
-        }
-        let owner = owner_of(entity);
-        let acts = entity.contains::<TimerAction>();
         // An owner may have an owner, which may be paused.
-        let is_modified = |owner: EntityRef| modifiers.of(owner.archetype()) != Modified::Nothing;
-        if modified == Modified::OwnerOrAction && !world.get_entity(owner).is_ok_and(is_modified) {
-            return Self {
-                owner,
-                acts,
-                ..default
-            };
+        let is_plain = match by(of_entity) {
+            Modified::Nothing => true,
+            Modified::OwnerOrAction => by(of_owner) == Modified::Nothing || owner == entity.id(),
+            Modified::ClockOrHalt => false,
+        };
+        if is_plain {
+            return setting;
         }
         Self {
-            owner,
             clock: clock_of(world, entity, owner, chosen),
             halt: Halt::new(world, entity, owner),
-            acts,
+            ..setting
         }
     }
+}
+
+/// Returns `true` if an entity or its owner has observers.
+pub(super) fn is_observed(world: &World, entity: Entity) -> bool {
+    let has_observers = |entity| world.get::<ObservedBy>(entity).is_some();
+    let owner = world.get_entity(entity).ok().map(owner_of);
+    has_observers(entity) || owner.is_some_and(has_observers)
 }
 
 /// What halts a timer.
@@ -98,8 +109,17 @@ pub(crate) struct Modifiers {
     /// The owner and the action, which neither halt a timer nor choose its clock.
     owner_or_action: [ComponentId; 2],
     clock_or_halt: [ComponentId; 7],
+    observed_by: ComponentId,
     /// The modifiers in each archetype, once looked up. An archetype never changes.
-    archetypes: Vec<Option<Modified>>,
+    archetypes: Vec<Option<Modification>>,
+}
+
+/// What an archetype says about the timers on its entities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Modification {
+    pub(super) by: Modified,
+    /// Whether the entities have observers.
+    pub(super) is_observed: bool,
 }
 
 /// The modifiers in an archetype, the strongest if there are several.
@@ -127,57 +147,42 @@ impl Modifiers {
                 world.register_component::<SpeedModifier>(),
                 world.register_component::<InTransit>(),
             ],
+            observed_by: world.register_component::<ObservedBy>(),
             archetypes: Vec::new(),
         }
     }
 
     /// Returns the modifiers in an archetype, or `None` if they were never [noted](Self::note).
     #[inline]
-    pub(super) fn noted(&self, archetype: ArchetypeId) -> Option<Modified> {
+    pub(super) fn noted(&self, archetype: ArchetypeId) -> Option<Modification> {
         *self.archetypes.get(archetype.index())?
     }
 
     /// Returns the modifiers in an archetype.
-    pub(super) fn of(&self, archetype: &Archetype) -> Modified {
+    pub(super) fn of(&self, archetype: &Archetype) -> Modification {
         let has_any = |ids: &[ComponentId]| ids.iter().any(|&id| archetype.contains(id));
-        let look_up = || match () {
-            () if has_any(&self.clock_or_halt) => Modified::ClockOrHalt,
-            () if has_any(&self.owner_or_action) => Modified::OwnerOrAction,
-            () => Modified::Nothing,
+        let look_up = || Modification {
+            by: match () {
+                () if has_any(&self.clock_or_halt) => Modified::ClockOrHalt,
+                () if has_any(&self.owner_or_action) => Modified::OwnerOrAction,
+                () => Modified::Nothing,
+            },
+            is_observed: archetype.contains(self.observed_by),
         };
         self.noted(archetype.id()).unwrap_or_else(look_up)
     }
 
     /// Returns the modifiers in an archetype, and looks them up only once.
     #[inline]
-    pub(super) fn note(&mut self, archetype: &Archetype) -> Modified {
+    pub(super) fn note(&mut self, archetype: &Archetype) -> Modification {
         match self.noted(archetype.id()) {
             Some(modified) => modified,
             None => self.note_new(archetype),
         }
     }
 
-    /// Returns `true` if no component puts the timers of an entity on another clock or halts them.
-    #[inline]
-    pub(super) fn has_default(&mut self, world: &World, entity: Entity) -> bool {
-        let Ok(entity) = world.get_entity(entity) else {
-            return false;
-        };
-        match self.note(entity.archetype()) {
-            Modified::Nothing => true,
-            Modified::OwnerOrAction => {
-                let Some(&OwnedBy(owner)) = entity.get() else {
-                    return true;
-                };
-                let owner = world.get_entity(owner);
-                owner.is_ok_and(|owner| self.note(owner.archetype()) == Modified::Nothing)
-            }
-            Modified::ClockOrHalt => false,
-        }
-    }
-
     #[cold]
-    fn note_new(&mut self, archetype: &Archetype) -> Modified {
+    fn note_new(&mut self, archetype: &Archetype) -> Modification {
         let (modified, index) = (self.of(archetype), archetype.id().index());
         if self.archetypes.len() <= index {
             self.archetypes.resize(index + 1, None);
@@ -205,7 +210,7 @@ mod tests {
         let acting = world.spawn(acting).archetype().id();
         // No run comes between, as in the frame that loads a level.
         let modifiers = &world.resource::<TimerQueues>().arming.modifiers;
-        let known = [plain, acting].map(|archetype| modifiers.noted(archetype));
+        let known = [plain, acting].map(|archetype| modifiers.noted(archetype).map(|it| it.by));
         assert_eq!(
             known,
             [Modified::Nothing, Modified::OwnerOrAction].map(Some)

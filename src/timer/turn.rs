@@ -1,6 +1,6 @@
-//! The turn of a clock: its due timers fire, one after the other, until one of them has to be handled.
+//! The turn of a clock: its due timers fire, one after the other, until code of the game sees one.
 
-use core::slice;
+use alloc::vec::Vec;
 
 use bevy_ecs::{
     entity_disabling::Disabled,
@@ -13,20 +13,17 @@ use smallvec::SmallVec;
 
 use super::{
     Keyed, Place, RunStats, TimerFired, TimerQueues,
-    end::{Ended, EndedTimers},
+    events::Observed,
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
     queues::{ClockQueue, Reports, index},
-    run::{AHEAD, Run},
-    undo::TimerJournal,
+    run::Run,
+    undo::{TimerJournal, note_due},
 };
 use crate::{
-    clock::{
-        Age, Changes, Clock, ClockComponents, ClockKey, ClockTable, DueClock, PackedClockId,
-        Reading, Scope, is_game_stopped, read_running,
-    },
+    clock::{Age, ClockKey, ClockTable, DueClock, PackedClockId, Reading, Scope},
     owner::OwnedBy,
-    queue::{First, Key, prefetch},
+    queue::{Key, prefetch},
 };
 
 pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
@@ -34,9 +31,10 @@ pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 /// The parts of the world that are used between two handlers.
 #[derive(SystemParam)]
 pub(crate) struct Firing<'w, 's> {
-    pub(super) queues: ResMut<'w, TimerQueues>,
+    queues: ResMut<'w, TimerQueues>,
+    clocks: ResMut<'w, ClockTable>,
+    game: Option<Res<'w, Time<Virtual>>>,
     entities: Entities<'w, 's>,
-    pub(super) clocks: ClockComponents<'w, 's>,
     messages: ResMut<'w, Messages<TimerFired>>,
 }
 
@@ -45,115 +43,109 @@ type Entities<'w, 's> =
     Query<'w, 's, (Option<&'static OwnedBy>, Option<&'static Keyed>), Allow<Disabled>>;
 
 /// The turn of a clock, and the time on it.
+///
+/// The time passed is kept until the turn ends. If a handler lets the clock advance, what becomes due waits for the next run.
 pub(super) struct Turn {
     pub(super) clock: ClockKey,
+    age: Age,
     id: PackedClockId,
     pub(super) reading: Reading,
-    /// The clocks on entities that can stop it in this run: itself, and those above it.
-    stops: SmallVec<[Entity; 2]>,
-    /// Whether a pause of the game stops it.
-    is_in_game: bool,
-    /// Whether it has skipped time, so that each timer fires at most once.
-    has_skipped: bool,
-    /// The number of changes when the time was read.
-    seen: u64,
+    /// The time at the end of an exact frame. In any other run, it is now.
+    end: u64,
+    /// The time to which the clock has skipped.
+    skipped_to: Option<u64>,
+}
+
+/// The clocks that have yet to have their turns in a run, and the turn of one of them.
+pub(super) struct Turns<'d> {
+    due: &'d [DueClock],
+    turn: Option<Turn>,
+    /// The number of the next clocks whose memory has been prefetched.
+    ahead: usize,
+}
+
+/// The number of clocks whose cache misses overlap.
+const AHEAD: usize = 16;
+
+impl<'d> Turns<'d> {
+    pub(super) fn new(due: &'d [DueClock]) -> Self {
+        Self {
+            due,
+            turn: None,
+            ahead: 0,
+        }
+    }
+
+    /// Goes on after a handler, which may have stopped the clock or set it. What became due waits for the next run.
+    pub(super) fn go_on(&mut self, world: &mut World, scope: Scope) {
+        let Some(turn) = &mut self.turn else {
+            return;
+        };
+        let reading = world.get_resource::<ClockTable>().and_then(|table| {
+            let clock = (turn.clock, turn.age);
+            table.read_running(clock, scope, || world.get_resource())
+        });
+        if let Some(reading) = reading {
+            turn.reading.offset = reading.offset;
+            return;
+        }
+        let look = world.resource::<TimerQueues>().first_look(turn.clock);
+        let mut table = world.resource_mut::<ClockTable>();
+        table.set_look(turn.clock, look);
+        self.turn = None;
+    }
 }
 
 impl Turn {
-    /// Reads the times on clocks, the last one first. A clock that is gone, or that something stops, has no turn.
-    /// With `is_written`, a component may have stopped one since the last reading.
-    pub(super) fn read<'a>(
-        world: &'a World,
-        due: &'a [DueClock],
-        scope: Scope,
-        is_written: bool,
-    ) -> impl Iterator<Item = Option<Self>> {
-        let table = world.get_resource::<ClockTable>();
-        let game = world.get_resource::<Time<Virtual>>();
-        if let Some(table) = table.filter(|_| due.len() > 1) {
-            table.prefetch(due);
-        }
-        due.iter().rev().map(move |&(_, age, clock)| {
-            let component = |entity| is_written.then(|| world.get(entity))?;
-            Self::new(table?, game, component, (clock, age), scope)
-        })
-    }
-
-    /// Reads the time on a clock.
-    pub(super) fn read_one(world: &World, due: &DueClock, scope: Scope) -> Option<Self> {
-        Self::read(world, slice::from_ref(due), scope, true).next()?
-    }
-
-    fn new<'w>(
+    /// Reads the time on a clock. A clock that is gone, or that something stops, has no turn.
+    fn begin(
         table: &ClockTable,
-        game: Option<&'w Time<Virtual>>,
-        component: impl Fn(Entity) -> Option<&'w Clock>,
-        clock: (ClockKey, Age),
+        game: Option<&Time<Virtual>>,
+        &(_, age, clock): &DueClock,
         scope: Scope,
     ) -> Option<Self> {
-        let (mut stops, mut is_in_game) = (SmallVec::new(), false);
-        let component = |entity| {
-            stops.push(entity);
-            component(entity)
-        };
-        let game = || {
-            is_in_game = true;
-            game
-        };
-        let reading = read_running(table, clock, scope, component, game)?;
+        let reading = table.read_running((clock, age), scope, || game)?;
         Some(Self {
-            clock: clock.0,
-            id: table.id(clock.0)?.into(),
+            clock,
+            age,
+            id: table.id(clock)?.into(),
             reading,
-            stops,
-            is_in_game,
-            has_skipped: table.has_skipped(clock.0),
-            seen: table.changes().with_edits(),
+            end: table.end_of_frame(clock, scope).unwrap_or(reading.now),
+            skipped_to: table.skipped_to(clock),
         })
-    }
-
-    /// Returns `true` if the time is still the same, and only what [`is_stopped`](Self::is_stopped) asks
-    /// can have stopped the clock.
-    pub(super) fn is_current(&self, changes: &Changes) -> bool {
-        self.seen == changes.with_edits()
-    }
-
-    /// Returns `true` if a handler has stopped the clock since the time was read.
-    #[inline]
-    pub(super) fn is_stopped(&self, world: &World) -> bool {
-        let is_stopped = |&entity: &Entity| world.get(entity).is_some_and(Clock::is_stopped);
-        self.is_in_game && world.get_resource().is_some_and(is_game_stopped)
-            || self.stops.iter().any(is_stopped)
-    }
-
-    /// Goes on with a turn that has begun. What became due while a handler read the clocks waits for the
-    /// next run.
-    pub(super) fn go_on(&mut self, begun: &Self) {
-        self.reading.now = self.reading.now.min(begun.reading.now);
     }
 
     /// Counts a firing, and returns it with the next deadline.
-    fn fire(
+    #[inline(never)]
+    fn fire_any(
         &self,
         timer: &mut ArmedTimer,
         (key, deadline): (Key, u64),
         burst_limit: u32,
     ) -> (Fired, Option<u64>) {
-        let burst_limit = if self.has_skipped { 1 } else { burst_limit };
-        let (missed, next) = timer.advance(deadline, self.reading.now, burst_limit);
-        let mut fired = self.fired(timer, key, deadline);
+        let now = self.reading.now;
+        let is_skipped = self.skipped_to.is_some_and(|it| deadline <= it);
+        let (end, burst_limit) = match is_skipped {
+            true => (now, 1),
+            false => (self.end, burst_limit),
+        };
+        let depth = timer.burst;
+        let (missed, next) = timer.advance(deadline, (now, end), burst_limit);
+        let mut fired = self.fired(timer, key, deadline, depth);
         fired.event = fired.event.with_missed(missed).with_last(next.is_none());
         (fired, next)
     }
 
     /// Returns a firing that skips no deadline and is not the last.
     #[inline]
-    fn fired(&self, timer: &ArmedTimer, key: Key, deadline: u64) -> Fired {
+    fn fired(&self, timer: &ArmedTimer, key: Key, deadline: u64, depth: u32) -> Fired {
         let owner = (timer.entity, None);
         Fired {
             event: TimerFired::of(timer, owner, (self.id, &self.reading), deadline),
             place: (self.clock, key),
             needs_owner: timer.is(Mark::Owned),
+            is_observed: false,
+            depth,
             reaction: timer.reaction,
         }
     }
@@ -166,6 +158,9 @@ pub(super) struct Fired {
     pub(super) place: Place,
     /// Whether the timer has an owner who is not known yet.
     pub(super) needs_owner: bool,
+    pub(super) is_observed: bool,
+    /// The number of firings before this one in its burst or chain.
+    pub(super) depth: u32,
     pub(super) reaction: Reaction,
 }
 
@@ -174,65 +169,77 @@ impl Fired {
         self.event.set_owned(owner, key);
         self.needs_owner = false;
     }
+
+    /// Returns `true` if code of the game or the end of the timer comes next.
+    fn is_handled(&self) -> bool {
+        self.is_observed
+            || self.needs_owner
+            || self.reaction != Reaction::None
+            || self.event.is_last()
+    }
 }
 
 impl Firing<'_, '_> {
-    /// Prefetches what the first firing of each turn needs, so that the cache misses of several clocks overlap.
-    pub(super) fn prefetch(&self, turns: &[Option<Turn>]) {
-        let queues = || {
-            turns
-                .iter()
-                .flatten()
-                .filter_map(|turn| self.queues.get(turn.clock))
-        };
+    /// Fires the due timers, up to the first that has to be handled, and returns that one.
+    pub(super) fn next(
+        &mut self,
+        turns: &mut Turns,
+        run: &Run,
+        observed: Observed,
+    ) -> Option<Fired> {
+        loop {
+            if let Some(turn) = &turns.turn {
+                if let Some(fired) = self.next_on(turn, run, observed) {
+                    return Some(fired);
+                }
+                let look = self.queues.first_look(turn.clock);
+                self.clocks.set_look(turn.clock, look);
+            }
+            let (clock, rest) = turns.due.split_first()?;
+            if turns.ahead == 0 && !rest.is_empty() {
+                turns.ahead = AHEAD;
+                self.prefetch(&turns.due[..turns.due.len().min(AHEAD)]);
+            }
+            turns.ahead = turns.ahead.saturating_sub(1);
+            turns.due = rest;
+            turns.turn = Turn::begin(&self.clocks, self.game.as_deref(), clock, run.scope);
+        }
+    }
+
+    /// Prefetches what the first firing of each clock reads, so that the cache misses of several clocks overlap.
+    fn prefetch(&self, due: &[DueClock]) {
+        let queues = || due.iter().filter_map(|&(.., clock)| self.queues.get(clock));
+        self.clocks.prefetch(due);
         for queue in queues() {
             queue.timers.prefetch_start();
         }
         let firsts = queues().filter_map(|queue| queue.timers.prefetch_first());
-        let owned: SmallVec<[Entity; AHEAD]> = firsts
-            .filter(|it| it.is(Mark::Owned))
-            .map(|it| it.entity)
-            .collect();
+        let owned = firsts.filter(|timer| timer.is(Mark::Owned));
+        let owned: SmallVec<[Entity; AHEAD]> = owned.map(|timer| timer.entity).collect();
         for entity in owned {
             prefetch(owner_and_key(entity, &self.entities));
         }
     }
 
-    /// Fires the due timers on a clock until one has to be handled, and leaves this one in `handled`.
-    /// Returning it would cost another copy.
-    ///
-    /// A timer has to be handled if it has a reaction, or if this is its last firing.
+    /// Fires the due timers on a clock, up to the first that has to be handled, and returns that one.
     #[inline]
-    pub(super) fn fire_up_to_handler(
-        &mut self,
-        turn: &Turn,
-        run: &Run,
-        handled: &mut Option<Fired>,
-    ) {
-        let Some(mut queue) = self.queues.firing(turn, run) else {
-            return;
-        };
-        while handled.is_none() {
+    fn next_on(&mut self, turn: &Turn, run: &Run, observed: Observed) -> Option<Fired> {
+        let mut queue = self.queues.firing(turn, run)?;
+        loop {
             self.messages
-                .write_batch(queue.fire_on_time(turn, &self.entities));
-            let Some(mut fired) = queue.fire_due(turn, run) else {
-                break;
-            };
-            if fired.needs_owner {
-                match owner_and_key(fired.event.entity(), &self.entities) {
-                    Some((owner, key)) => fired.set_owned(owner, key),
-                    None => {
-                        *handled = Some(fired);
-                        break;
-                    }
-                }
+                .write_batch(queue.fire_on_time(turn, &self.entities, observed));
+            let (mut fired, has_observer) = queue.fire_due(turn, run)?;
+            fired.is_observed = observed.sees(has_observer);
+            if fired.needs_owner
+                && let Some((owner, key)) = owner_and_key(fired.event.entity(), &self.entities)
+            {
+                fired.set_owned(owner, key);
             }
-            let (event, reaction) = (fired.event, fired.reaction);
-            if reaction != Reaction::None || event.is_last() {
-                *handled = Some(fired);
+            if !fired.needs_owner && !fired.reaction.is_silent() {
+                self.messages.write(fired.event);
             }
-            if !reaction.is_silent() {
-                self.messages.write(event);
+            if fired.is_handled() {
+                return Some(fired);
             }
         }
     }
@@ -246,9 +253,9 @@ fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<
 }
 
 /// The timers of a clock that fires, and what else a firing changes.
-pub(super) struct FiringQueue<'a> {
+struct FiringQueue<'a> {
     queue: &'a mut ClockQueue,
-    ended: &'a mut EndedTimers,
+    bursting: &'a mut Vec<Place>,
     stats: &'a mut RunStats,
     journal: &'a mut Option<TimerJournal>,
 }
@@ -260,95 +267,98 @@ impl FiringQueue<'_> {
         &mut self,
         turn: &Turn,
         entities: &Entities,
+        observed: Observed,
     ) -> impl Iterator<Item = TimerFired> {
-        let (clock, now) = ((turn.id, &turn.reading), turn.reading.now);
+        let clock = (turn.id, &turn.reading);
         let stats = &mut *self.stats;
         // The journal notes each timer before it fires.
         let is_noted = self.journal.is_some();
-        self.queue.timers.rearm_listed(now, move |deadline, timer| {
-            if is_noted || timer.reaction != Reaction::None {
-                return None;
-            }
-            let owner = match timer.is(Mark::Owned) {
-                true => owner_and_key(timer.entity, entities)?,
-                false => (timer.entity, None),
-            };
-            let next = timer.advance_on_time(deadline, now)?;
-            stats.fired += 1;
-            let fired = TimerFired::of(timer, owner, clock, deadline);
-            Some((next, fired))
-        })
+        self.queue
+            .timers
+            .rearm_listed(turn.reading.now, move |deadline, timer| {
+                if is_noted
+                    || timer.reaction != Reaction::None
+                    || observed.sees(timer.is(Mark::Observed))
+                {
+                    return None;
+                }
+                let owner = match timer.is(Mark::Owned) {
+                    true => owner_and_key(timer.entity, entities)?,
+                    false => (timer.entity, None),
+                };
+                let next = timer.advance_on_time(deadline, turn.end)?;
+                stats.fired += 1;
+                let fired = TimerFired::of(timer, owner, clock, deadline);
+                Some((next, fired))
+            })
     }
 
-    /// Fires the first due timer, if any.
+    /// Fires the first due timer, if any, and returns whether it or its owner has an observer.
     ///
     /// The queue is consistent when this returns, so handlers may do anything.
     #[inline]
-    pub(super) fn fire_due(&mut self, turn: &Turn, run: &Run) -> Option<Fired> {
-        let now = turn.reading.now;
-        let mut due = self.queue.timers.pop_due(now)?;
+    fn fire_due(&mut self, turn: &Turn, run: &Run) -> Option<(Fired, bool)> {
+        let mut due = self.queue.timers.pop_due(turn.reading.now)?;
+        let deadline = due.deadline();
         if let Some(journal) = self.journal {
-            let key = due.key();
-            let first = due.put_back();
-            self.queue.note(journal, (turn.clock, key));
-            due = self.queue.timers.pop_again(first);
+            note_due(journal, turn.clock, &due);
         }
-        let deadline = due.deadline();
         let (key, timer) = due.key_and_value();
-        let Some(next) = timer.advance_on_time(deadline, now) else {
-            let first = due.put_back();
-            let fired = self.queue.fire_any(first, turn, run);
-            self.stats.count(&fired.event);
-            if fired.reaction == Reaction::EndLife {
-                // If a handler panics in the despawn, the next run ends the lifetime.
-                self.ended.push(None, Ended::lifetime(fired.event.entity()));
-            }
-            return Some(fired);
-        };
-        let fired = turn.fired(timer, key, deadline);
-        due.rearm(next);
-        self.stats.fired += 1;
-        Some(fired)
-    }
-}
-
-impl ClockQueue {
-    /// Fires the first due timer, which may end, be late or have rare state.
-    #[inline(never)]
-    fn fire_any(&mut self, first: First, turn: &Turn, run: &Run) -> Fired {
-        let mut due = self.timers.pop_again(first);
-        let deadline = due.deadline();
-        let (key, timer) = due.key_and_value();
-        let (fired, next) = turn.fire(timer, (key, deadline), run.burst_limit);
-        if timer.burst == 1 {
-            self.bursting.push(key);
+        let has_observer = timer.is(Mark::Observed);
+        let depth = timer.burst;
+        if let Some(next) = timer.advance_on_time(deadline, turn.end) {
+            let fired = turn.fired(timer, key, deadline, depth);
+            due.rearm(next);
+            self.stats.fired += 1;
+            return Some((fired, has_observer));
+        }
+        let (fired, next) = turn.fire_any(timer, (key, deadline), run.burst_limit);
+        if depth == 0 && timer.burst > 0 {
+            self.bursting.push((turn.clock, key));
         }
         match next {
             Some(next) => due.rearm(next),
             None => {
                 drop(due);
-                self.silent -= usize::from(fired.reaction.is_silent());
+                self.queue.silent -= usize::from(fired.reaction.is_silent());
             }
         }
-        fired
+        self.stats.count(&fired.event);
+        Some((fired, has_observer))
     }
 }
 
 impl TimerQueues {
     /// Returns the timers of a clock in its turn, to fire them in this run.
     #[inline]
-    pub(super) fn firing(&mut self, turn: &Turn, run: &Run) -> Option<FiringQueue<'_>> {
-        if self.written.is_some() {
+    fn firing(&mut self, turn: &Turn, run: &Run) -> Option<FiringQueue<'_>> {
+        if let Some(written) = &self.written {
             // A handler has written the states out. The next firing changes one of them.
-            run.changes.note();
+            written.note_change();
         }
         let queue = self.queues.get_mut(index(turn.clock));
         debug_assert!(queue.is_some(), "no timer was ever on clock {}", turn.clock);
         Some(FiringQueue {
             queue: queue?,
+            bursting: &mut self.bursting,
             stats: &mut self.reports.runs[Reports::index(run.scope)],
-            ended: &mut self.reports.ended,
             journal: &mut self.journal,
         })
+    }
+
+    /// Returns when to look at the timers of a clock again.
+    pub(super) fn first_look(&self, clock: ClockKey) -> Option<u64> {
+        self.get(clock)?.timers.first_look()
+    }
+
+    /// Ends the bursts and chains of a run.
+    pub(super) fn end_bursts(&mut self) {
+        while let Some((clock, key)) = self.bursting.pop() {
+            if let Some(queue) = self.queues.get_mut(index(clock))
+                && let Some(timer) = queue.timers.get_mut(key)
+            {
+                timer.burst = 0;
+            }
+        }
     }
 }

@@ -10,8 +10,13 @@ use super::{
     queued::{ArmedTimer, Mark},
     queues::{ClockQueue, Reports, is_armed},
     random::Numbers,
+    setting::is_observed,
 };
-use crate::{clock::ClockId, journal::Journal};
+use crate::{
+    clock::{ClockId, ClockKey},
+    journal::Journal,
+    queue::Due,
+};
 
 /// A timer, a time-out or a lifetime, by its entity.
 pub(crate) type TimerName = (Entity, Kind);
@@ -42,6 +47,19 @@ pub(crate) struct QueuesMark {
 #[cold]
 pub(super) fn note_new(journal: &mut TimerJournal, timer: &ArmedTimer) {
     journal.note((timer.entity, timer.kind()), || None);
+}
+
+/// Notes a timer that is about to fire.
+#[cold]
+pub(super) fn note_due(journal: &mut TimerJournal, clock: ClockKey, due: &Due<ArmedTimer>) {
+    journal.note((due.entity, due.kind()), || {
+        Some(QueuedTimer {
+            place: (clock, due.key()),
+            sequence: due.sequence(),
+            deadline: due.deadline(),
+            timer: (**due).clone(),
+        })
+    });
 }
 
 impl ClockQueue {
@@ -113,7 +131,7 @@ impl TimerQueues {
         }
         let listed = &mut self.arming.swap_list;
         listed.retain(|_| false);
-        (listed.loaded, listed.ordered) = (mark.loaded, 0);
+        listed.loaded = mark.loaded;
         for &(entity, kind) in &mark.listed {
             let component = kind.get(world, mapper.get_mapped(entity));
             if let Some(place) = component.and_then(|it| it.seat.place()) {
@@ -148,6 +166,8 @@ impl TimerQueues {
         timer.entity = name.0;
         // A run begins without bursts.
         timer.burst = 0;
+        // Observers are not rolled back.
+        timer.set(Mark::Observed, is_observed(world, name.0));
         let is_parked = timer.is_halted() || timer.is(Mark::Listed);
         if self.is_in_slot(name, earlier) {
             *self.timer_mut(place)? = timer;

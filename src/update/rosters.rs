@@ -9,8 +9,8 @@ use bevy_platform::sync::Arc;
 use super::{Callback, UpdateComponent};
 use crate::{
     clock::{
-        Age, Cadence, Clock, ClockError, ClockId, ClockKey, ClockTable, add_missing_clock,
-        clock_of, find_clock, warn,
+        Age, Cadence, ClockError, ClockKey, ClockTable, add_missing_clock, clock_of, find_clock,
+        warn,
     },
     missing_plugin::warn_without_plugin,
     owner::{OwnedBy, owned_by, owner_of},
@@ -40,7 +40,6 @@ pub(super) struct Marks {
     pub(super) paused: ComponentId,
     pub(super) paused_by: ComponentId,
     pub(super) runs_while_paused: [ComponentId; 2],
-    pub(super) clock: ComponentId,
 }
 
 #[derive(Clone)]
@@ -72,7 +71,6 @@ impl UpdateRosters {
                     world.register_component::<RunsWhilePaused>(),
                     world.register_component::<Pauses>(),
                 ],
-                clock: world.register_component::<Clock>(),
             },
         }
     }
@@ -179,11 +177,11 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
     join(&mut world, clock.cadence, priority, member);
 }
 
-/// Moves the callbacks that are on the clock of an entity by default to a new clock there.
-pub(crate) fn move_updates_to_clock(world: &mut DeferredWorld, clock: Entity) {
-    let owned = owned_by(world, clock).into_iter();
-    for entity in iter::once(clock).chain(owned) {
-        follow_default(world, entity, |found| found == clock.into());
+/// Moves the callbacks on an entity, and those that it owns, to the clocks that they are on by default.
+pub(crate) fn follow_default_clocks(world: &mut DeferredWorld, entity: Entity) {
+    let owned = owned_by(world, entity).into_iter();
+    for entity in iter::once(entity).chain(owned) {
+        follow_default(world, entity);
     }
 }
 
@@ -196,25 +194,17 @@ pub(crate) fn leave_later_clocks(world: &mut World, first_later: Age) {
     let members = members.flat_map(|roster| roster.members(0..u64::MAX));
     let later = members.filter(|(_, member)| member.age >= first_later);
     for entity in later.map(|(_, member)| member.entity).collect::<Vec<_>>() {
-        follow_default(&mut world.into(), entity, |_| true);
+        follow_default(&mut world.into(), entity);
     }
 }
 
-/// Moves the callback of an entity to the clock that it is on by default, if that `is_right`. A callback that
-/// chose its clock stays there.
-fn follow_default(
-    world: &mut DeferredWorld,
-    entity: Entity,
-    is_right: impl FnOnce(ClockId) -> bool,
-) -> Option<()> {
+/// Moves a callback to the clock that it is on by default, unless it chose one.
+fn follow_default(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
     let update = entity_ref.get::<UpdateComponent>()?;
     let (cadence, number) = update.seat.get().filter(|_| update.clock.is_none())?;
     let priority = update.priority;
     let clock = clock_of(world, entity_ref, owner_of(entity_ref), None);
-    if !is_right(clock) {
-        return None;
-    }
     add_missing_clock(world, clock);
     let mut table = world.get_resource_mut::<ClockTable>()?;
     let found = table.find(clock).ok()?;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     call::{EntityCaller, PumpState, pump},
-    clock::{Age, Cadence, Clock, ClockKey, ClockTable, Scope, Tick, read_running},
+    clock::{Age, Cadence, ClockKey, ClockTable, Scope, Tick},
     owner::{OwnedBy, with_owners},
     pause::{PauseMark, stops},
 };
@@ -71,7 +71,7 @@ pub(crate) fn has_callbacks(world: &mut World, state: &mut UpdateState, is_pause
 impl UpdateRosters {
     /// Calls the callback of a member, unless it is paused or its clock stands still.
     fn call(&self, member: &Member, caller: &mut EntityCaller, ticks: &mut Ticks) {
-        let Some(tick) = ticks.of(member, caller) else {
+        let Some(tick) = ticks.of(member) else {
             return;
         };
         let Some((mut entity, mut commands)) = caller.get_mut(member.entity) else {
@@ -85,10 +85,6 @@ impl UpdateRosters {
                 return;
             };
             (entity, commands) = called;
-            if entity.archetype().contains(self.marks.clock) {
-                // The callback may stop the clock on its entity.
-                ticks.last = None;
-            }
         }
         let target = entity.id();
         let result = (member.callback)(UpdateContext {
@@ -156,9 +152,8 @@ impl<'a> Ticks<'a> {
             paused,
             paused_by,
             runs_while_paused: _,
-            clock,
         } = marks;
-        let marks = [owned, paused, paused_by, clock];
+        let marks = [owned, paused, paused_by];
         let is_unmarked = !marks.iter().any(|&&id| archetype.contains(id));
         if is_unmarked {
             self.unmarked = archetype.id();
@@ -168,23 +163,22 @@ impl<'a> Ticks<'a> {
 
     /// Returns the time on the clock of a member, or `None` if the clock is stopped.
     #[inline]
-    fn of(&mut self, member: &Member, caller: &EntityCaller) -> Option<Tick> {
+    fn of(&mut self, member: &Member) -> Option<Tick> {
         let clock = (member.clock, member.age);
         if let Some((last, tick)) = self.last
             && last == clock
         {
             return tick;
         }
-        let tick = self.read(clock, caller);
+        let tick = self.read(clock);
         self.last = Some((clock, tick));
         tick
     }
 
     #[inline(never)]
-    fn read(&self, clock: (ClockKey, Age), caller: &EntityCaller) -> Option<Tick> {
+    fn read(&self, clock: (ClockKey, Age)) -> Option<Tick> {
         let scope = Scope::Of(Cadence::Frame);
-        let component = |entity| caller.get(entity)?.get::<Clock>();
-        read_running(self.table, clock, scope, component, || self.game)?;
+        self.table.read_running(clock, scope, || self.game)?;
         self.table.tick(clock.0)
     }
 }

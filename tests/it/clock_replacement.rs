@@ -1,92 +1,80 @@
 //! Replacing a clock, or its parent: the time and everything on the clock stay.
 
-use core::mem;
-
 use crate::support::{errors::*, updates::*, *};
 use bevy_app::App;
 use bevy_due::{
-    ArmedTimers, CancelReason, Clocks, ClocksMut, Timer, clock::ClockError, prelude::*,
+    ArmedTimers, CancelReason, Clocks, ClocksMut, Timer,
+    clock::{ClockError, ClockMut},
+    prelude::*,
 };
 use bevy_ecs::{
     error::{FallbackErrorHandler, Severity},
     prelude::*,
-    system::SystemState,
 };
 use bevy_time::{Fixed, Time};
-
-fn clock(app: &mut App, clock: Entity) -> Mut<'_, Clock> {
-    app.world_mut().get_mut(clock).unwrap()
-}
 
 fn insert(app: &mut App, entity: Entity, clock: Clock) {
     app.world_mut().entity_mut(entity).insert(clock);
 }
 
-fn assign(app: &mut App, entity: Entity, new: Clock) {
-    *clock(app, entity) = new;
+fn set_parent(app: &mut App, clock: Entity, parent: impl Into<ClockId>) -> Result<(), ClockError> {
+    let set = |clock: &mut ClockMut| clock.set_parent(parent);
+    app.world_mut().change_clock(clock, set)?
 }
-
-const REPLACEMENTS: [fn(&mut App, Entity, Clock); 2] = [insert, assign];
 
 #[test]
 fn a_replaced_clock_keeps_its_time_its_timers_and_its_callbacks() {
-    for replace in REPLACEMENTS {
-        let mut app = update_app();
-        let own = spawn_clock(&mut app, Clock::new().with_speed(1.0 / 3.0));
-        let callback = (Ticks::default(), note_time().on(own));
-        let callback = app.world_mut().spawn(callback).id();
-        spawn(&mut app, "x", Timer::every(ms(10)).on(own));
-        advance_ms(&mut app, 25);
-        let saved = Clock::new().with_speed(2.0).with_now(ms(5000));
-        replace(&mut app, own, saved);
-        advance_ms(&mut app, 5);
-        advance_ms(&mut app, 5);
-        let now = now(&app, own);
-        assert_eq!(now, ms(25) / 3 + ms(20), "the time should go on");
-        assert_eq!(clock(&mut app, own).speed(), 2.0);
-        let ticks = ticks(&mut app, callback);
-        let elapsed: Vec<_> = ticks.iter().map(|tick| tick.elapsed).collect();
-        assert_eq!(elapsed, [ms(25) / 3, ms(25) / 3 + ms(10), now]);
-        assert_eq!(ticks[1].delta, ms(10));
-        assert_eq!(cancelled(&mut app), [], "no timer should be cancelled");
-        assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20)]);
-    }
+    let mut app = update_app();
+    let own = spawn_clock(&mut app, Clock::new().with_speed(1.0 / 3.0));
+    let callback = (Ticks::default(), note_time().on(own));
+    let callback = app.world_mut().spawn(callback).id();
+    spawn(&mut app, "x", Timer::every(ms(10)).on(own));
+    advance_ms(&mut app, 25);
+    let saved = Clock::new().with_speed(2.0).with_now(ms(5000));
+    insert(&mut app, own, saved);
+    advance_ms(&mut app, 5);
+    advance_ms(&mut app, 5);
+    let now = now(&app, own);
+    assert_eq!(now, ms(25) / 3 + ms(20), "the time should go on");
+    assert_eq!(clock(&mut app, own).speed(), 2.0);
+    let ticks = ticks(&mut app, callback);
+    let elapsed: Vec<_> = ticks.iter().map(|tick| tick.elapsed).collect();
+    assert_eq!(elapsed, [ms(25) / 3, ms(25) / 3 + ms(10), now]);
+    assert_eq!(ticks[1].delta, ms(10));
+    assert_eq!(cancelled(&mut app), [], "no timer should be cancelled");
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20)]);
 }
 
 #[test]
 fn a_replaced_clock_keeps_the_fraction_of_a_nanosecond() {
-    for replace in REPLACEMENTS {
-        let mut app = app();
-        let [a, b] = [(); 2].map(|()| spawn_clock(&mut app, Clock::new().with_speed(0.3)));
-        for _ in 0..10 {
-            advance(&mut app, core::time::Duration::from_nanos(1));
-            replace(&mut app, a, Clock::new().with_speed(0.3));
-        }
-        advance_ms(&mut app, 0);
-        let expected = now(&app, b);
-        assert_eq!(
-            expected.as_nanos(),
-            2,
-            "ten times 0.3, rounded down by the speed"
-        );
-        assert_eq!(now(&app, a), expected);
+    let mut app = app();
+    let [a, b] = [(); 2].map(|()| spawn_clock(&mut app, Clock::new().with_speed(0.3)));
+    for _ in 0..10 {
+        advance(&mut app, core::time::Duration::from_nanos(1));
+        insert(&mut app, a, Clock::new().with_speed(0.3));
     }
+    advance_ms(&mut app, 0);
+    let expected = now(&app, b);
+    assert_eq!(
+        expected.as_nanos(),
+        2,
+        "ten times 0.3, rounded down by the speed"
+    );
+    assert_eq!(now(&app, a), expected);
 }
 
 #[test]
 fn a_replaced_clock_takes_over_pause_and_parent() {
-    for replace in REPLACEMENTS {
-        let mut app = app();
-        let fast = spawn_clock(&mut app, Clock::new().with_speed(3.0));
-        let own = spawn_clock(&mut app, Clock::new());
-        clock(&mut app, own).pause();
-        advance_ms(&mut app, 10);
-        replace(&mut app, own, Clock::of(fast));
-        advance_ms(&mut app, 10);
-        assert!(!clock(&mut app, own).is_paused());
-        assert_eq!(clock(&mut app, own).parent(), fast.into());
-        assert_eq!(now(&app, own), ms(30));
-    }
+    let mut app = app();
+    let fast = spawn_clock(&mut app, Clock::new().with_speed(3.0));
+    let own = spawn_clock(&mut app, Clock::new());
+    change_clock(&mut app, own, |clock| clock.pause());
+    advance_ms(&mut app, 10);
+    insert(&mut app, own, Clock::of(fast));
+    advance_ms(&mut app, 10);
+    assert!(!clock(&mut app, own).is_paused());
+    assert_eq!(clock(&mut app, own).parent(), Some(fast.into()));
+    assert_eq!(now(&app, own), ms(30));
 }
 
 #[test]
@@ -96,29 +84,28 @@ fn a_clock_inserted_where_there_is_none_brings_its_time() {
     insert(&mut app, entity, Clock::new().with_now(ms(700)));
     advance_ms(&mut app, 10);
     assert_eq!(now(&app, entity), ms(710));
-    let taken = app.world_mut().entity_mut(entity).take::<Clock>().unwrap();
+    let copy = clock(&mut app, entity);
+    app.world_mut().entity_mut(entity).remove::<Clock>();
     advance_ms(&mut app, 10);
-    insert(&mut app, entity, taken);
+    insert(&mut app, entity, copy);
     advance_ms(&mut app, 10);
     assert_eq!(now(&app, entity), ms(720));
 }
 
 #[test]
 fn a_child_goes_on_when_its_parent_is_replaced() {
-    for replace in REPLACEMENTS {
-        let mut app = app();
-        let arena = spawn_clock(&mut app, Clock::new());
-        let spell = spawn_clock(&mut app, Clock::of(arena));
-        let echo = spawn_clock(&mut app, Clock::of(spell));
-        spawn(&mut app, "echo", Timer::every(ms(10)).on(echo));
-        advance_ms(&mut app, 10);
-        replace(&mut app, arena, Clock::new().with_speed(2.0));
-        advance_ms(&mut app, 10);
-        assert_eq!(
-            fired_at(&mut app),
-            [("echo", 10), ("echo", 20), ("echo", 30)]
-        );
-    }
+    let mut app = app();
+    let arena = spawn_clock(&mut app, Clock::new());
+    let spell = spawn_clock(&mut app, Clock::of(arena));
+    let echo = spawn_clock(&mut app, Clock::of(spell));
+    spawn(&mut app, "echo", Timer::every(ms(10)).on(echo));
+    advance_ms(&mut app, 10);
+    insert(&mut app, arena, Clock::new().with_speed(2.0));
+    advance_ms(&mut app, 10);
+    assert_eq!(
+        fired_at(&mut app),
+        [("echo", 10), ("echo", 20), ("echo", 30)]
+    );
 }
 
 #[test]
@@ -128,12 +115,11 @@ fn swapped_clocks_exchange_their_settings() {
     let b = spawn_clock(&mut app, Clock::new().with_speed(5.0));
     spawn(&mut app, "a", Timer::every(ms(10)).on(a));
     advance_ms(&mut app, 10);
-    let mut clocks = app.world_mut().query::<&mut Clock>();
-    let [mut first, mut second] = clocks.get_many_mut(app.world_mut(), [a, b]).unwrap();
-    mem::swap(&mut *first, &mut *second);
-    second.pause();
+    let [first, second] = [a, b].map(|it| clock(&mut app, it));
+    insert(&mut app, a, second);
+    insert(&mut app, b, first.paused());
     advance_ms(&mut app, 10);
-    let speed = |clock: Mut<Clock>| (clock.speed(), clock.is_paused());
+    let speed = |clock: Clock| (clock.speed(), clock.is_paused());
     assert_eq!(speed(clock(&mut app, a)), (5.0, false));
     assert_eq!(speed(clock(&mut app, b)), (1.0, true));
     assert_eq!((now(&app, a), now(&app, b)), (ms(60), ms(50)));
@@ -151,8 +137,8 @@ fn a_clock_can_get_another_parent() {
     spawn(&mut app, "x", Timer::after(ms(190)).on(own));
     let mut expected = ms(0);
     for (parent, passed) in [(slow, 5), (fast, 40), (late, 100), (slow, 5), (fast, 40)] {
-        clock(&mut app, own).set_parent(parent);
-        assert_eq!(clock(&mut app, own).parent(), parent.into());
+        set_parent(&mut app, own, parent).unwrap();
+        assert_eq!(clock(&mut app, own).parent(), Some(parent.into()));
         assert!(fired(&mut app).is_empty(), "at {expected:?}");
         advance_ms(&mut app, 10);
         expected += ms(passed);
@@ -170,17 +156,11 @@ fn a_clock_without_a_parent_runs_again_on_another_one() {
     advance_ms(&mut app, 10);
     app.world_mut().despawn(parent);
     advance_ms(&mut app, 100);
-    clock(&mut app, own).set_parent(ClockId::Virtual);
+    set_parent(&mut app, own, ClockId::Virtual).unwrap();
     advance_ms(&mut app, 9);
     assert!(fired(&mut app).is_empty());
     advance_ms(&mut app, 1);
     assert_eq!(fired_at(&mut app), [("x", 20)]);
-}
-
-fn set_parent(app: &mut App, clock: Entity, parent: Entity) -> Result<(), ClockError> {
-    let mut clocks = SystemState::<ClocksMut>::new(app.world_mut());
-    let mut clocks = clocks.get_mut(app.world_mut()).unwrap();
-    clocks.set_parent(clock, parent)
 }
 
 #[test]
@@ -197,7 +177,7 @@ fn a_cycle_is_an_error_that_names_the_clocks() {
     assert_eq!(error.to_string(), text);
     let error = set_parent(&mut app, a, a).unwrap_err();
     assert_eq!(error, ClockError::Cycle(vec![a]));
-    assert_eq!(clock(&mut app, a).parent(), ClockId::Virtual);
+    assert_eq!(clock(&mut app, a).parent(), Some(ClockId::Virtual));
     advance_ms(&mut app, 10);
     assert_eq!(now(&app, c), ms(10), "the clocks run as before");
 }
@@ -216,29 +196,27 @@ fn a_clock_that_has_lost_its_parent_can_be_a_parent() {
     let cycle = ClockError::Cycle(vec![parent, own]);
     assert_eq!(set_parent(&mut app, parent, own), Err(cycle));
     advance_ms(&mut app, 10);
-    assert_eq!(clock(&mut app, own).parent(), parent.into());
+    assert_eq!(clock(&mut app, own).parent(), Some(parent.into()));
     assert_eq!(now(&app, own), ms(10), "it stands still with its parent");
 }
 
 #[test]
 fn a_replacement_with_a_bad_parent_is_a_warning_and_keeps_the_parent() {
-    for replace in REPLACEMENTS {
-        let mut app = app();
-        app.insert_resource(FallbackErrorHandler(record));
-        let a = spawn_clock(&mut app, Clock::new());
-        let b = spawn_clock(&mut app, Clock::of(a));
-        let missing = spawn_clock(&mut app, Clock::new());
-        app.world_mut().despawn(missing);
-        let cycle = ClockError::Cycle(vec![a, b]).to_string();
-        let missing = (missing, ClockError::NoSuchClock(missing.into()).to_string());
-        for (parent, error) in [(b, cycle), missing] {
-            replace(&mut app, a, Clock::of(parent).with_speed(2.0));
-            advance_ms(&mut app, 10);
-            assert_eq!(reports(), [(Severity::Warning, error)]);
-            assert_eq!(clock(&mut app, a).parent(), ClockId::Virtual);
-        }
-        assert_eq!(now(&app, a), ms(40));
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let a = spawn_clock(&mut app, Clock::new());
+    let b = spawn_clock(&mut app, Clock::of(a));
+    let missing = spawn_clock(&mut app, Clock::new());
+    app.world_mut().despawn(missing);
+    let cycle = ClockError::Cycle(vec![a, b]).to_string();
+    let missing = (missing, ClockError::NoSuchClock(missing.into()).to_string());
+    for (parent, error) in [(b, cycle), missing] {
+        insert(&mut app, a, Clock::of(parent).with_speed(2.0));
+        advance_ms(&mut app, 10);
+        assert_eq!(reports(), [(Severity::Warning, error)]);
+        assert_eq!(clock(&mut app, a).parent(), Some(ClockId::Virtual));
     }
+    assert_eq!(now(&app, a), ms(40));
 }
 
 #[test]
@@ -273,7 +251,7 @@ fn a_clock_can_move_to_the_fixed_schedule_and_back() {
         take(&mut app, 12),
         ([vec![(12, 12)], vec![(24, 24)]], vec![("x", 10), ("x", 20)])
     );
-    clock(&mut app, own).set_parent(ClockId::Fixed);
+    set_parent(&mut app, own, ClockId::Fixed).unwrap();
     // The next fixed steps are at 20 and 30 ms.
     assert_eq!(
         take(&mut app, 20),
@@ -282,7 +260,7 @@ fn a_clock_can_move_to_the_fixed_schedule_and_back() {
             vec![("x", 30), ("x", 40), ("x", 50), ("x", 60)]
         )
     );
-    clock(&mut app, own).set_parent(ClockId::Virtual);
+    set_parent(&mut app, own, ClockId::Virtual).unwrap();
     assert_eq!(
         take(&mut app, 3),
         ([vec![(3, 35)], vec![(6, 70)]], vec![("x", 70)])
@@ -292,41 +270,31 @@ fn a_clock_can_move_to_the_fixed_schedule_and_back() {
 #[test]
 fn built_in_clocks_are_not_entities() {
     let mut app = app();
-    spawn(&mut app, "x", Timer::every(ms(10)));
-    let mut clocks = app.world_mut().query::<&mut Clock>();
-    assert_eq!(clocks.iter_mut(app.world_mut()).count(), 0);
+    let mut clocks = app.world_mut().query::<&Clock>();
+    assert_eq!(clocks.iter(app.world()).count(), 0);
     let mut names = app.world_mut().query::<&Name>();
     assert_eq!(names.iter(app.world()).count(), 0);
-    let pause_all = |mut clocks: Query<&mut Clock>| clocks.iter_mut().for_each(|mut c| c.pause());
-    app.world_mut().run_system_cached(pause_all).unwrap();
-    advance_ms(&mut app, 10);
-    assert_eq!(fired(&mut app), ["x"], "the clock of the game runs");
 }
 
 #[test]
-fn a_built_in_clock_keeps_its_timers_its_callbacks_and_its_children_when_replaced() {
+fn a_built_in_clock_that_changes_keeps_its_timers_its_callbacks_and_its_children() {
     let mut app = update_app();
     spawn(&mut app, "x", Timer::every(ms(10)));
     let child = spawn_clock(&mut app, Clock::new());
     let callback = app.world_mut().spawn((Ticks::default(), note_time())).id();
     advance_ms(&mut app, 10);
-    let replace = |mut clocks: ClocksMut| {
-        *clocks.get_mut(ClockId::Virtual).unwrap() = Clock::of(ClockId::Real).with_speed(2.0);
-    };
-    app.world_mut().run_system_cached(replace).unwrap();
+    change_clock(&mut app, ClockId::Virtual, |clock| clock.set_speed(2.0));
     advance_ms(&mut app, 10);
     assert_eq!(times(&mut app, callback), [(10, 10), (20, 30)]);
     assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20), ("x", 30)]);
     assert_eq!(now(&app, child), ms(30));
-    let mut state = SystemState::<ClocksMut>::new(app.world_mut());
-    let mut clocks = state.get_mut(app.world_mut()).unwrap();
-    assert_eq!(
-        clocks.set_parent(ClockId::Virtual, ClockId::Real),
-        Err(ClockError::BuiltIn(ClockId::Virtual))
-    );
-    clocks.get_mut(ClockId::Virtual).unwrap().pause();
+    change_clock(&mut app, ClockId::Virtual, |clock| {
+        let error = ClockError::BuiltIn(ClockId::Virtual);
+        assert_eq!(clock.set_parent(ClockId::Real), Err(error));
+        clock.pause();
+    });
     advance_ms(&mut app, 10);
-    assert!(fired(&mut app).is_empty(), "the component still works");
+    assert!(fired(&mut app).is_empty(), "the clock is paused");
 }
 
 #[test]
@@ -336,13 +304,16 @@ fn reading_clocks_and_timers_does_not_conflict_with_changing_clocks() {
 
     let mut app = app();
     let enemy = app.world_mut().spawn((Enemy, Clock::new())).id();
-    let slow =
-        |mut enemies: Query<&mut Clock, With<Enemy>>, clocks: Clocks, timers: ArmedTimers| {
-            for mut enemy in &mut enemies {
-                enemy.set_speed(clocks.get(ClockId::Virtual).unwrap().speed() / 2.0);
-            }
-            timers.count()
-        };
+    let slow = |enemies: Query<Entity, With<Enemy>>,
+                clocks: Clocks,
+                mut changed: ClocksMut,
+                timers: ArmedTimers| {
+        for enemy in enemies {
+            let speed = clocks.get(ClockId::Virtual).unwrap().speed() / 2.0;
+            changed.get_mut(enemy).unwrap().set_speed(speed);
+        }
+        timers.count()
+    };
     assert_eq!(app.world_mut().run_system_cached(slow).unwrap(), 0);
     advance_ms(&mut app, 10);
     assert_eq!(now(&app, enemy), ms(5));

@@ -7,13 +7,10 @@ use bevy_due::{
     clock::{SpeedModifier, SpeedModifiers},
     conditions::run_clock_if,
     prelude::*,
+    timer::RunsWhilePaused,
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Fixed, Time};
-
-fn clock(app: &App, clock: Entity) -> &Clock {
-    app.world().get(clock).unwrap()
-}
 
 fn modify(app: &mut App, clock: Entity, factor: f64) -> Entity {
     app.world_mut()
@@ -36,7 +33,7 @@ fn speed_modifiers_multiply_and_end() {
     assert_eq!(speed(&mut app, own), 15);
     let haste = modify(&mut app, own, 2.0);
     assert_eq!(speed(&mut app, own), 30);
-    assert_eq!(clock(&app, own).speed(), 3.0, "the speed itself stays");
+    assert_eq!(clock(&mut app, own).speed(), 3.0, "the speed itself stays");
     app.world_mut().despawn(slow);
     assert_eq!(speed(&mut app, own), 60);
     let other = SpeedModifier::new(own, 0.1);
@@ -161,6 +158,51 @@ fn an_effect_does_not_slow_its_own_end() {
 }
 
 #[test]
+fn a_slow_ends_exactly_whatever_carries_it() {
+    let times = |way, step| {
+        let mut app = app();
+        let unit = app.world_mut().spawn(Clock::new()).id();
+        let slow = SpeedModifier::new(unit, 0.25);
+        let timer = Timer::after(ms(50)).on(ClockId::Virtual);
+        match way {
+            0 => _ = app.world_mut().spawn((slow, DespawnAfter::new(ms(50)))),
+            1 => {
+                let keyed = (timer, RunsWhilePaused, slow);
+                _ = app.world_mut().entity_mut(unit).set_timer("frost", keyed);
+            }
+            2 => _ = app.world_mut().spawn((timer.despawn_when_done(), slow)),
+            _ => {
+                let keyed = (timer, related!(Owned[slow]));
+                _ = app.world_mut().entity_mut(unit).set_timer("frost", keyed);
+            }
+        }
+        let mut times = Vec::new();
+        match step {
+            None => {
+                let forward = app.world_mut().fast_forward(ClockId::Virtual, ms(140));
+                forward.expect("nothing stops the clock");
+                times.push(now(&app, unit));
+            }
+            Some(step) => {
+                for _ in 0..140 / step {
+                    advance_ms(&mut app, step);
+                    times.push(now(&app, unit));
+                }
+            }
+        }
+        times
+    };
+    let slowed = core::time::Duration::from_micros(12_500 + 90_000);
+    assert_eq!(times(0, None), [slowed]);
+    for step in [None, Some(1), Some(7), Some(10), Some(35)] {
+        let [exact, others @ ..] = [0, 1, 2, 3].map(|way| times(way, step));
+        for (way, other) in others.into_iter().enumerate() {
+            assert_eq!(other, exact, "{step:?}, way {}", way + 1);
+        }
+    }
+}
+
+#[test]
 #[should_panic(expected = "must be finite and not negative, got -0.5")]
 fn a_negative_factor_is_an_error_that_names_it() {
     let mut world = World::new();
@@ -240,13 +282,15 @@ fn a_condition_and_a_pause_are_independent() {
     let mut app = conditional_app();
     let level = app.world_mut().spawn((Level, Clock::new())).id();
     play(&mut app, false, 10);
-    let pause = |app: &mut App| app.world_mut().get_mut::<Clock>(level).unwrap().pause();
-    pause(&mut app);
+    change_clock(&mut app, level, |clock| clock.pause());
     play(&mut app, true, 10);
     assert_eq!(now(&app, level), ms(0), "still paused");
-    app.world_mut().get_mut::<Clock>(level).unwrap().unpause();
+    change_clock(&mut app, level, |clock| clock.unpause());
     play(&mut app, false, 10);
-    assert!(!clock(&app, level).is_paused(), "a condition is no pause");
+    assert!(
+        !clock(&mut app, level).is_paused(),
+        "a condition is no pause"
+    );
     assert_eq!(now(&app, level), ms(0));
     play(&mut app, true, 10);
     assert_eq!(now(&app, level), ms(10));
@@ -270,6 +314,27 @@ fn a_clock_that_joins_or_leaves_follows_the_condition() {
     assert_eq!(now(&app, disabled), ms(0), "also a new clock");
     play(&mut app, true, 10);
     assert_eq!(now(&app, disabled), ms(10));
+}
+
+#[test]
+fn a_condition_and_a_modifier_hold_a_clock_that_the_game_hides() {
+    #[derive(Component)]
+    struct Hidden;
+
+    let mut app = conditional_app();
+    app.world_mut().register_disabling_component::<Hidden>();
+    let level = (Level, Clock::new(), Hidden);
+    let level = app.world_mut().spawn(level).id();
+    for (playing, shown) in [(true, 10), (false, 10), (true, 20)] {
+        play(&mut app, playing, 10);
+        assert_eq!(now(&app, level), ms(shown));
+    }
+    let stop = modify(&mut app, level, 0.0);
+    play(&mut app, true, 10);
+    assert_eq!(now(&app, level), ms(20));
+    app.world_mut().despawn(stop);
+    play(&mut app, true, 10);
+    assert_eq!(now(&app, level), ms(30));
 }
 
 #[test]

@@ -20,10 +20,6 @@ use bevy_time::{Fixed, Time, Virtual};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn clock(app: &mut App, clock: Entity) -> Mut<'_, Clock> {
-    app.world_mut().get_mut::<Clock>(clock).unwrap()
-}
-
 /// Returns the id of a despawned entity.
 fn despawned_entity(app: &mut App) -> Entity {
     let entity = app.world_mut().spawn_empty().id();
@@ -72,21 +68,25 @@ fn a_clock_can_run_on_another_clock() {
         ],
         "clocks should fire one after another, parents first"
     );
-    clock(&mut app, parent).pause();
+    change_clock(&mut app, parent, |clock| clock.pause());
     spawn(&mut app, "zero", Timer::after(ms(0)).on(grandchild));
     advance_ms(&mut app, 1000);
     assert!(
         fired(&mut app).is_empty(),
         "a paused parent should stop all clocks below it"
     );
-    clock(&mut app, parent).unpause();
+    change_clock(&mut app, parent, |clock| clock.unpause());
     advance_ms(&mut app, 20);
     assert_eq!(fired(&mut app), ["child", "zero"]);
 }
 
 const STOPS: [fn(&mut World, Entity); 3] = [
-    |world, clock| world.get_mut::<Clock>(clock).unwrap().pause(),
-    |world, clock| world.get_mut::<Clock>(clock).unwrap().set_speed(0.0),
+    |world, clock| world.change_clock(clock, |clock| clock.pause()).unwrap(),
+    |world, clock| {
+        world
+            .change_clock(clock, |clock| clock.set_speed(0.0))
+            .unwrap();
+    },
     |world, clock| _ = world.entity_mut(clock).insert(Disabled),
 ];
 
@@ -175,7 +175,7 @@ fn a_system_stops_a_clock_after_the_reading_and_before_the_run() {
 
 /// The queries of the plugin don't find the entity of the clock.
 #[test]
-fn a_clock_on_an_entity_that_the_game_hides_stops_at_once() {
+fn a_clock_on_an_entity_that_the_game_hides_changes_at_once() {
     #[derive(Component)]
     struct Hidden;
 
@@ -185,11 +185,19 @@ fn a_clock_on_an_entity_that_the_game_hides_stops_at_once() {
     spawn(&mut app, "x", Timer::every(ms(10)).on(clock));
     advance_ms(&mut app, 10);
     assert_eq!(fired_unobserved(&mut app), ["x"]);
-    app.world_mut().get_mut::<Clock>(clock).unwrap().pause();
+    change_clock(&mut app, clock, |clock| clock.set_speed(2.0));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_unobserved(&mut app), ["x", "x"]);
+    change_clock(&mut app, clock, |clock| clock.pause());
     for _ in 0..3 {
         advance_ms(&mut app, 10);
         assert_eq!(fired_unobserved(&mut app), [""; 0]);
     }
+    app.world_mut()
+        .entity_mut(clock)
+        .insert(Clock::new().with_speed(3.0));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_unobserved(&mut app), ["x", "x", "x"]);
 }
 
 #[test]
@@ -426,7 +434,7 @@ fn deadlines_passed_by_advance_by_fire_in_order_in_the_next_run() {
     let day = 24 * HOUR;
     spawn(&mut app, "weekly", Timer::every(7 * day).on(jobs));
     spawn(&mut app, "daily", Timer::every(2 * day).on(jobs));
-    clock(&mut app, jobs).advance_by(8 * day);
+    change_clock(&mut app, jobs, |clock| clock.advance_by(8 * day));
     assert!(
         fired(&mut app).is_empty(),
         "should not fire inside the call"
@@ -442,7 +450,7 @@ fn set_now_keeps_the_remaining_times() {
     let sun = spawn_clock(&mut app, Clock::new());
     spawn(&mut app, "before", Timer::after(ms(100)).on(sun));
     advance_ms(&mut app, 60);
-    clock(&mut app, sun).set_now(HOUR);
+    change_clock(&mut app, sun, |clock| clock.set_now(HOUR));
     advance_ms(&mut app, 0);
     spawn(&mut app, "at", Timer::at(HOUR + ms(30)).on(sun));
     spawn(&mut app, "past", Timer::at(ms(70)).on(sun));
@@ -454,7 +462,7 @@ fn set_now_keeps_the_remaining_times() {
     assert_eq!(fired[0].0, past.0);
     advance_ms(&mut app, 1);
     assert_eq!(fired_at(&mut app), [("before", hour + 40)]);
-    clock(&mut app, sun).set_now(ms(0));
+    change_clock(&mut app, sun, |clock| clock.set_now(ms(0)));
     advance_ms(&mut app, 0);
     assert_eq!(now(&app, sun), ms(0), "a clock can also be set back");
 }
@@ -495,10 +503,10 @@ fn a_changed_clock_is_found_among_all_others() {
         let nth = step as usize % clocks.len();
         speeds[nth] = f64::from(step % 5);
         match step % 3 {
-            0 => clock(&mut app, clocks[nth]).set_speed(speeds[nth]),
+            0 => change_clock(&mut app, clocks[nth], |clock| clock.set_speed(speeds[nth])),
             1 => {
                 // It moves to another group before the next reading.
-                clock(&mut app, clocks[nth]).set_speed(speeds[nth]);
+                change_clock(&mut app, clocks[nth], |clock| clock.set_speed(speeds[nth]));
                 let mut entity = app.world_mut().entity_mut(clocks[nth]);
                 match entity.contains::<Marker>() {
                     true => _ = entity.remove::<Marker>(),
@@ -538,7 +546,7 @@ fn a_clock_hidden_by_nothing_is_found_if_the_game_can_hide_entities() {
     app.world_mut().register_disabling_component::<Hidden>();
     let own = spawn_clock(&mut app, Clock::new());
     advance_ms(&mut app, 10);
-    clock(&mut app, own).set_speed(3.0);
+    change_clock(&mut app, own, |clock| clock.set_speed(3.0));
     advance_ms(&mut app, 10);
     assert_eq!(now(&app, own), ms(40));
 }
@@ -618,12 +626,10 @@ fn a_daily_timer_whose_hour_has_passed_first_fires_on_the_next_day() {
 }
 
 #[test]
-fn a_built_in_clock_can_be_replaced() {
+fn a_built_in_clock_can_be_slowed() {
     let mut app = app();
-    let replace = |mut clocks: ClocksMut| {
-        *clocks.get_mut(ClockId::Virtual).unwrap() = Clock::new().with_speed(0.5);
-    };
-    app.world_mut().run_system_cached(replace).unwrap();
+    let slow = |mut clocks: ClocksMut| clocks.get_mut(ClockId::Virtual).unwrap().set_speed(0.5);
+    app.world_mut().run_system_cached(slow).unwrap();
     spawn(&mut app, "x", Timer::after(ms(10)));
     advance_ms(&mut app, 19);
     assert!(fired(&mut app).is_empty());
@@ -666,13 +672,12 @@ fn a_first_delay_counts_from_arming_even_if_it_replaces_a_first_deadline() {
 fn clocks_are_equal_if_they_show_the_same_time_and_advance_in_the_same_way() {
     let clock = || Clock::new().with_speed(2.0).with_now(ms(5));
     assert_eq!(clock(), clock());
-    let mut paused = clock();
-    paused.pause();
     let others = [
         clock().with_speed(3.0),
         clock().with_now(ms(6)),
         Clock::of(ClockId::Real).with_speed(2.0).with_now(ms(5)),
-        paused,
+        Clock::manual().with_speed(2.0).with_now(ms(5)),
+        clock().paused(),
     ];
     for other in others {
         assert_ne!(clock(), other);
@@ -688,7 +693,7 @@ fn a_clock_keeps_its_fractions_through_a_serde_round_trip() {
         advance(&mut app, Duration::from_nanos(1));
     }
     app.world_mut().write_timer_states();
-    let text = ron::to_string(&*clock(&mut app, saved)).unwrap();
+    let text = ron::to_string(app.world().get::<Clock>(saved).unwrap()).unwrap();
     let loaded: Clock = ron::from_str(&text).unwrap();
     let loaded = spawn_clock(&mut app, loaded);
     for _ in 0..10 {
@@ -696,53 +701,6 @@ fn a_clock_keeps_its_fractions_through_a_serde_round_trip() {
         let expected = now(&app, saved);
         assert_eq!(now(&app, loaded), expected);
     }
-}
-
-/// Maps the parent of a clock in a world.
-fn map_parent(app: &mut App, mapped: Entity, [from, to]: [Entity; 2]) {
-    let mut mapper = EntityHashMap::default();
-    mapper.insert(from, to);
-    MapEntities::map_entities(&mut *clock(app, mapped), &mut mapper);
-}
-
-#[test]
-fn a_clock_in_a_world_moves_to_the_parent_that_its_entity_is_mapped_to() {
-    let mut app = app();
-    let [slow, fast] =
-        [0.5, 2.0].map(|speed| spawn_clock(&mut app, Clock::new().with_speed(speed)));
-    let own = spawn_clock(&mut app, Clock::of(slow));
-    spawn(&mut app, "x", Timer::after(ms(60)).on(own));
-    advance_ms(&mut app, 40);
-    assert_eq!(now(&app, own), ms(20));
-
-    map_parent(&mut app, own, [slow, fast]);
-    assert_eq!(clock(&mut app, own).parent(), ClockId::Own(fast));
-    advance_ms(&mut app, 20);
-    assert_eq!(now(&app, own), ms(60), "driven by the new parent");
-    assert_eq!(fired(&mut app), ["x"]);
-}
-
-#[test]
-fn a_clock_keeps_its_parent_if_it_is_mapped_to_an_invalid_one() {
-    let mut app = app();
-    app.insert_resource(FallbackErrorHandler(record));
-    let parent = spawn_clock(&mut app, Clock::new());
-    let own = spawn_clock(&mut app, Clock::of(parent));
-    let child = spawn_clock(&mut app, Clock::of(own));
-    let nowhere = despawned_entity(&mut app);
-    for invalid in [nowhere, child, own] {
-        map_parent(&mut app, own, [parent, invalid]);
-        advance_ms(&mut app, 10);
-        assert_eq!(clock(&mut app, own).parent(), ClockId::Own(parent));
-        assert_eq!(reports().len(), 1, "a warning");
-    }
-    assert_eq!(now(&app, own), ms(30));
-
-    let mut value = Clock::of(parent);
-    let mut mapper = EntityHashMap::default();
-    mapper.insert(parent, nowhere);
-    MapEntities::map_entities(&mut value, &mut mapper);
-    assert_eq!(value.parent(), ClockId::Own(nowhere), "not in a world yet");
 }
 
 #[test]
@@ -762,6 +720,16 @@ fn a_clock_that_names_game_time_leaves_the_clock_of_its_entity() {
         .insert(copy.with_speed(2.0));
     advance(&mut app, ms(1000));
     advance(&mut app, ms(1000));
-    let clock = app.world().get::<Clock>(leaves).unwrap();
-    assert_eq!(clock.parent(), ClockId::Virtual);
+    assert_eq!(clock(&mut app, leaves).parent(), Some(ClockId::Virtual));
+}
+
+#[test]
+fn the_parent_of_a_clock_is_mapped() {
+    let mut world = World::new();
+    let [from, to] = [(); 2].map(|()| world.spawn_empty().id());
+    let mut mapper = EntityHashMap::default();
+    mapper.insert(from, to);
+    let mut clock = Clock::of(from);
+    MapEntities::map_entities(&mut clock, &mut mapper);
+    assert_eq!(clock.parent(), Some(ClockId::Own(to)));
 }

@@ -57,6 +57,73 @@ fn endless_arming_and_cancelling_allocates_nothing() {
     assert_eq!(queue.len(), 6000);
 }
 
+/// Returns the memory that a queue holds 500 frames after it was filled and emptied again.
+fn memory_of_an_empty_queue(fill_and_empty: impl FnOnce(&mut TimerQueue<u64>)) -> i64 {
+    let mut queue = TimerQueue::new();
+    let left = measure(|| {
+        fill_and_empty(&mut queue);
+        assert!(queue.is_empty());
+        (0..500).for_each(|_| queue.trim());
+    });
+    left.bytes_current
+}
+
+#[test]
+fn an_empty_queue_gives_its_memory_back() {
+    const MANY: u64 = 1 << 16;
+    let pop_all = |queue: &mut TimerQueue<u64>| while queue.pop_due(100 * SECOND).is_some() {};
+    let buckets = memory_of_an_empty_queue(|queue| {
+        let far = |nth| SECOND + scramble(nth) % (1000 * SECOND);
+        let keys = (0..MANY).map(|nth| queue.insert(far(nth), nth));
+        for key in keys.collect::<Vec<_>>() {
+            queue.cancel(key);
+        }
+    });
+    let one_bucket = memory_of_an_empty_queue(|queue| {
+        (0..MANY).for_each(|nth| _ = queue.insert(SECOND + scramble(nth) % FRAME, nth));
+        pop_all(queue);
+    });
+    let heap = memory_of_an_empty_queue(|queue| {
+        // The buckets start here.
+        (0..4000).for_each(|nth| _ = queue.insert(90 * SECOND, nth));
+        assert!(queue.pop_due(80 * SECOND).is_none());
+        (0..MANY).for_each(|nth| _ = queue.insert(SECOND, nth));
+        pop_all(queue);
+    });
+    let parked = memory_of_an_empty_queue(|queue| {
+        let keys = (0..MANY).map(|nth| queue.insert_parked(0, nth));
+        for key in keys.collect::<Vec<_>>() {
+            queue.cancel(key);
+        }
+    });
+    for left in [buckets, one_bucket, heap, parked] {
+        assert!(left <= 20_000, "{left} bytes are left");
+    }
+}
+
+#[test]
+fn a_queue_whose_length_goes_up_and_down_allocates_nothing() {
+    let mut queue = TimerQueue::new();
+    let mut keys = Vec::with_capacity(20_000);
+    let mut frame = |queue: &mut TimerQueue<u64>, frame: u64| {
+        let now = frame * FRAME;
+        if frame.is_multiple_of(10) {
+            let far = |nth| now + SECOND + scramble(nth) % SECOND;
+            keys.extend((0..20_000).map(|nth| queue.insert(far(nth), 0)));
+            // Most of them are due in one frame.
+            (0..5_000).for_each(|_| _ = queue.insert(now + FRAME, 0));
+        }
+        while queue.pop_due(now).is_some() {}
+        if frame % 10 == 5 {
+            keys.drain(..).for_each(|key| _ = queue.cancel(key));
+        }
+        queue.trim();
+    };
+    (0..1000).for_each(|nth| frame(&mut queue, nth));
+    let frames = measure(|| (1000..2000).for_each(|nth| frame(&mut queue, nth)));
+    assert_eq!(frames.count_total, 0, "{frames:?}");
+}
+
 #[derive(Resource, Default)]
 struct Fired(usize);
 

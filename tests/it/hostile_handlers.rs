@@ -17,7 +17,9 @@ mod timer_script;
 
 use crate::support::ms;
 use bevy_app::App;
-use bevy_due::{ArmedTimers, CancelReason, ClockId, ClocksMut, Timer, TimerCancelled, prelude::*};
+use bevy_due::{
+    ArmedTimers, CancelReason, ClockId, Timer, TimerCancelled, clock::ClockMut, prelude::*,
+};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     message::Messages,
@@ -42,12 +44,10 @@ fn spawn_owned(app: &mut App, owner: Entity, timer: Timer) -> Entity {
     app.world_mut().spawn((OwnedBy(owner), timer)).id()
 }
 
-/// Changes the component of a clock, which may be a built-in one.
-fn change_clock(world: &mut World, clock: ClockId, change: impl FnOnce(&mut Clock)) {
-    let mut state = SystemState::<ClocksMut>::new(world);
-    if let Ok(mut clock) = state.get_mut(world).unwrap().get_mut(clock) {
-        change(&mut clock);
-    }
+/// Changes a clock, which may be a built-in one.
+fn change_clock(world: &mut World, clock: impl Into<ClockId>, change: impl FnOnce(&mut ClockMut)) {
+    // It may be gone.
+    _ = world.change_clock(clock, change);
 }
 
 /// The counters of the last run of timers.

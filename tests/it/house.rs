@@ -39,7 +39,7 @@ const LAYERS: [&[&str]; 14] = [
     ],
     &["clock"],
     &["queue"],
-    &["copies", "journal", "report"],
+    &["copies", "journal", "report", "seconds"],
 ];
 
 const MAX_EXPORTS: usize = 40;

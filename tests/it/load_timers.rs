@@ -78,8 +78,8 @@ fn clocks_that_are_there_get_the_saved_parents() {
     let world = before.world_mut();
     let [bottom, middle, top] = [(); 3].map(|()| world.spawn(Clock::new()).id());
     for (clock, parent) in [(middle, top), (bottom, middle)] {
-        let mut clock = world.get_mut::<Clock>(clock).expect("it is there");
-        clock.set_parent(parent);
+        let changed = world.change_clock(clock, |clock| clock.set_parent(parent));
+        assert_eq!(changed, Ok(Ok(())));
     }
     let saved = before.world_mut().save_timers().expect("it is data");
 
@@ -97,7 +97,12 @@ fn clocks_that_are_there_get_the_saved_parents() {
         }
         let loaded = after.world_mut().load_timers(&saved, &mut map);
         assert_eq!(loaded, Ok(()));
-        let parent = |clock| after.world().get::<Clock>(map[clock]).map(Clock::parent);
+        let parent = |clock| {
+            after
+                .world()
+                .get::<Clock>(map[clock])
+                .and_then(Clock::parent)
+        };
         assert_eq!(parent(&top), Some(ClockId::Virtual));
         assert_eq!(parent(&middle), Some(map[&top].into()), "{missing:?}");
         assert_eq!(parent(&bottom), Some(map[&middle].into()), "{missing:?}");
@@ -130,13 +135,36 @@ fn a_long_chain_of_clocks_is_checked_in_a_moment() {
     let loaded = after.world_mut().load_timers(&saved, &mut map);
     assert_eq!(loaded, Ok(()));
     assert_eq!(map.len(), 2001);
-    let parent = after.world().get::<Clock>(map[&last]).map(Clock::parent);
-    let saved_parent = before.world().get::<Clock>(last).map(Clock::parent);
+    let parent = after
+        .world()
+        .get::<Clock>(map[&last])
+        .and_then(Clock::parent);
+    let saved_parent = before.world().get::<Clock>(last).and_then(Clock::parent);
     let mapped = saved_parent.map(|parent| match parent {
         ClockId::Own(parent) => ClockId::Own(map[&parent]),
         built_in => built_in,
     });
     assert_eq!(parent, mapped);
+}
+
+#[test]
+fn a_clock_that_is_there_becomes_manual_if_it_was_saved_so() {
+    let mut before = app();
+    let turns = spawn_clock(&mut before, Clock::manual().with_now(ms(70)));
+    let below = spawn_clock(&mut before, Clock::of(turns));
+    let saved = before.world_mut().save_timers().expect("it is data");
+
+    // There, the clocks drive each other the other way round.
+    let mut after = app();
+    let top = spawn_clock(&mut after, Clock::new());
+    let own = spawn_clock(&mut after, Clock::of(top));
+    let mut map = EntityHashMap::from_iter([(turns, own), (below, top)]);
+    let loaded = after.world_mut().load_timers(&saved, &mut map);
+    assert_eq!(loaded, Ok(()));
+    let parents = [own, top].map(|it| clock(&mut after, it).parent());
+    assert_eq!(parents, [None, Some(own.into())]);
+    advance_ms(&mut after, 100);
+    assert_eq!([own, top].map(|it| now(&after, it)), [70, 0].map(ms));
 }
 
 /// Saves the timers of an app, and loads them into a new one that has had its first frame.

@@ -42,13 +42,16 @@ mod load_timers;
 mod loaded_timers;
 #[cfg(feature = "serialize")]
 mod loading_clocks;
+mod manual_clock;
 mod message;
 mod message_capacity;
 mod message_sender;
 mod missed_ticks;
 #[cfg(feature = "serialize")]
 mod moving;
+mod observed;
 mod odd_orders;
+mod on_clock;
 mod one_now;
 mod owner;
 mod panicking_systems;

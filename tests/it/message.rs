@@ -1114,7 +1114,7 @@ fn a_callback_sees_the_time_of_its_entity() {
         world.spawn((telling("fixed"), OnClock::new(ClockId::Fixed)));
         for (millis, paused) in [(100, false), (100, true), (0, false)] {
             if paused {
-                app.world_mut().get_mut::<Clock>(half).unwrap().pause();
+                change_clock(&mut app, half, |clock| clock.pause());
             }
             if writer {
                 app.world_mut().write_message(Word("word"));

@@ -6,15 +6,14 @@ use crate::support::*;
 use allocation_counter::measure;
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_due::{
-    ArmedTimers, CancelReason, Clocks, ClocksMut, MissedTicks, OwnedTimerFired, Timer,
-    TimerCancelled,
+    ArmedTimers, CancelReason, Clocks, MissedTicks, OwnedTimerFired, Timer, TimerCancelled,
     prelude::*,
     queue::{Key, TimerQueue},
     timer::{Keyed, TimerStatus},
 };
 use bevy_ecs::{
     prelude::*,
-    system::{EntityCommands, RunSystemOnce, SystemState},
+    system::{EntityCommands, SystemState},
 };
 use bevy_time::{Fixed, Time};
 
@@ -29,11 +28,6 @@ struct UserData(u32);
 fn timers<R>(app: &mut App, read: impl FnOnce(ArmedTimers) -> R) -> R {
     let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
     read(state.get(app.world()).unwrap())
-}
-
-fn set_game_clock(app: &mut App, set: impl Fn(&mut Clock) + Send + Sync + 'static) {
-    let set = move |mut clocks: ClocksMut| set(&mut clocks.get_mut(ClockId::Virtual).unwrap());
-    app.world_mut().run_system_once(set).unwrap();
 }
 
 fn is_alive(app: &App, entity: Entity) -> bool {
@@ -497,7 +491,7 @@ fn advancing_a_clock_by_a_week_runs_daily_and_weekly_jobs() {
     spawn(&mut app, "daily", Timer::every(DAY));
     spawn(&mut app, "weekly", Timer::every(WEEK));
     spawn(&mut app, "some day", Timer::after(DAY / 2 * 5));
-    set_game_clock(&mut app, |clock| clock.advance_by(WEEK));
+    change_clock(&mut app, ClockId::Virtual, |clock| clock.advance_by(WEEK));
     advance_ms(&mut app, 0);
     let days = |days| (DAY * days).as_millis();
     let expected = [
@@ -529,7 +523,9 @@ fn setting_a_clock_to_saturday_night_adjusts_all_timers() {
     };
     let before = all(&mut app);
     assert_eq!(before.len(), 2);
-    set_game_clock(&mut app, move |clock| clock.set_now(saturday_night));
+    change_clock(&mut app, ClockId::Virtual, |clock| {
+        clock.set_now(saturday_night);
+    });
     advance_ms(&mut app, 0);
     let shift = saturday_night - ms(500);
     let adjusted = before

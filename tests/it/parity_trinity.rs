@@ -426,10 +426,10 @@ fn each_object_has_its_own_events_and_a_spell_ends_with_its_event() {
     assert_eq!(spells(&mut app), ["prayer", "storm"], "`curse` was aborted");
     assert_eq!(cancelled(&mut app), [(curse, CancelReason::Despawned)]);
 
-    app.world_mut().get_mut::<Clock>(mage).unwrap().pause();
+    change_clock(&mut app, mage, |clock| clock.pause());
     advance_ms(&mut app, 100);
     assert_eq!(fired(&mut app), ["prayer"], "the mage's clock is paused");
-    app.world_mut().get_mut::<Clock>(mage).unwrap().unpause();
+    change_clock(&mut app, mage, |clock| clock.unpause());
     advance_ms(&mut app, 79);
     assert!(fired(&mut app).is_empty());
     assert_eq!(spells(&mut app), ["storm"]);

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::support::*;
 use bevy_app::{App, PreUpdate};
 use bevy_due::{
-    CancelReason, DueSystems, PausedBy, Timer,
+    CancelReason, DueSystems, Owned, OwnedBy, PausedBy, Timer,
     prelude::*,
     timer::{Pauses, RunsWhilePaused},
 };
@@ -529,4 +529,117 @@ fn entities_that_own_each_other_pause_each_other() {
     pause(&mut app, first);
     advance_ms(&mut app, 15);
     assert_eq!(fired(&mut app), ["second", "third"]);
+}
+
+/// A pause of 50 ms, carried in different ways. The last is owned by the entity of a timer.
+fn pause_by(app: &mut App, way: usize, enemy: Entity) {
+    let mut entity = app.world_mut().entity_mut(enemy);
+    let after = Timer::after(ms(50));
+    match way {
+        0 => _ = entity.pause_for(ms(50)),
+        1 => _ = entity.set_timer("ice", (after, Pauses(enemy))),
+        2 => {
+            _ = app
+                .world_mut()
+                .spawn((after.despawn_when_done(), Pauses(enemy)));
+        }
+        _ => {
+            let pauses = (after, RunsWhilePaused, related!(Owned[Pauses(enemy)]));
+            _ = entity.set_timer("ice", pauses);
+        }
+    }
+}
+
+#[test]
+fn a_pause_ends_exactly_whatever_carries_it() {
+    let unit_fired = |way, step| {
+        let mut app = app();
+        let enemy = spawn(&mut app, "enemy", Timer::every(ms(10)));
+        advance_ms(&mut app, 10);
+        pause_by(&mut app, way, enemy);
+        match step {
+            None => {
+                let forward = app.world_mut().fast_forward(ClockId::Virtual, ms(140));
+                forward.expect("nothing stops the clock");
+            }
+            Some(step) => (0..140 / step).for_each(|_| advance_ms(&mut app, step)),
+        }
+        let fired = fired_at(&mut app).into_iter();
+        fired.filter(|&(tag, _)| tag == "enemy").collect::<Vec<_>>()
+    };
+    for step in [None, Some(1), Some(7), Some(10), Some(35)] {
+        let [exact, others @ ..] = [0, 1, 2, 3].map(|way| unit_fired(way, step));
+        assert!(exact.len() > 5, "{step:?}: {exact:?}");
+        for (way, other) in others.into_iter().enumerate() {
+            assert_eq!(other, exact, "{step:?}, way {}", way + 1);
+        }
+    }
+}
+
+#[test]
+fn a_pause_lasts_until_the_handlers_of_its_end_have_run() {
+    #[derive(Resource, Default)]
+    struct Seen(Vec<bool>);
+
+    let mut app = unobserved_app();
+    app.init_resource::<Seen>();
+    let enemy = app.world_mut().spawn_empty().id();
+    pause_by(&mut app, 1, enemy);
+    app.world_mut().flush();
+    let ice = owned(app.world(), enemy)[0];
+    let see = move |paused: Query<Has<PausedBy>>, mut seen: ResMut<Seen>| {
+        seen.0.push(paused.get(enemy).unwrap());
+    };
+    let act = app.world_mut().register_system(see);
+    app.world_mut()
+        .entity_mut(ice)
+        .insert(TimerAction::call(move |world, _| {
+            world.run_system(act).expect("it is registered");
+        }))
+        .observe(move |_: On<TimerFired>, mut commands: Commands| commands.run_system(act));
+    app.add_systems(PreUpdate, see.after(DueSystems::Timers));
+    advance_ms(&mut app, 50);
+    assert_eq!(app.world().resource::<Seen>().0, [true, true, false]);
+    assert!(
+        app.world().get_entity(ice).is_ok(),
+        "for systems that read the message"
+    );
+    advance_ms(&mut app, 0);
+    assert!(app.world().get_entity(ice).is_err());
+}
+
+#[test]
+fn a_pause_goes_on_if_its_entity_stays() {
+    let mut app = app();
+    let [again, freed, kept, alone] = [0, 1, 2, 3].map(|_| {
+        let enemy = app.world_mut().spawn_empty().id();
+        pause_by(&mut app, 1, enemy);
+        let ice = owned(app.world(), enemy)[0];
+        (enemy, ice)
+    });
+    let world = app.world_mut();
+    world
+        .entity_mut(again.1)
+        .observe(|fired: On<TimerFired>, mut commands: Commands| {
+            if fired.deadline() == ms(50) {
+                commands.entity(fired.entity()).insert(Timer::after(ms(20)));
+            }
+        });
+    world
+        .entity_mut(freed.1)
+        .observe(|fired: On<TimerFired>, mut commands: Commands| {
+            commands.entity(fired.entity()).remove::<OwnedBy>();
+        });
+    world
+        .entity_mut(kept.1)
+        .insert(Timer::after(ms(50)).keep_when_done());
+    let alone_timer = (Timer::after(ms(50)), Pauses(alone.0));
+    world.despawn(alone.1);
+    world.spawn(alone_timer);
+    let enemies = [again, freed, kept, alone].map(|(enemy, _)| enemy);
+    let paused = |app: &App| enemies.map(|it| app.world().entity(it).contains::<PausedBy>());
+    advance_ms(&mut app, 50);
+    assert_eq!(paused(&app), [true; 4]);
+    advance_ms(&mut app, 20);
+    assert_eq!(paused(&app), [false, true, true, true]);
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::support::{errors::*, *};
 use bevy_app::App;
-use bevy_due::{Clock, DuePlugin, Timer, TimerFired};
+use bevy_due::{Clock, ClockId, DuePlugin, Timer, TimerFired, clock::ClockMut};
 use bevy_ecs::{error::FallbackErrorHandler, message::Messages};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
@@ -39,6 +39,35 @@ fn extreme_delays_and_clock_jumps_fire_in_order() {
     advance(&mut app, YEAR * 1000);
     advance(&mut app, Duration::ZERO);
     assert!(crate::support::firings(&mut app).is_empty());
+}
+
+#[test]
+fn a_clock_that_leaps_past_the_end_of_time_goes_on() {
+    let leaps: [fn(&mut ClockMut); 3] = [
+        |clock| clock.skip_by(YEAR * 1000),
+        |clock| clock.advance_by(YEAR * 1000),
+        |clock| clock.advance_to(Duration::MAX),
+    ];
+    for leap in leaps {
+        for is_own in [true, false] {
+            let mut app = app();
+            let clock = match is_own {
+                true => spawn_clock(&mut app, Clock::new()).into(),
+                false => ClockId::Virtual,
+            };
+            spawn(&mut app, "before", Timer::after(YEAR).on(clock));
+            change_clock(&mut app, clock, leap);
+            advance_ms(&mut app, 10);
+            assert_eq!(fired(&mut app), ["before"]);
+            change_clock(&mut app, clock, |clock| clock.set_now(ms(0)));
+            spawn(&mut app, "after", Timer::after(0.1).on(clock));
+            for (millis, expected) in [(99, &[][..]), (1, &[("after", 100)][..])] {
+                advance_ms(&mut app, millis);
+                assert_eq!(fired_at(&mut app), expected);
+            }
+            assert_eq!(now(&app, clock), ms(100));
+        }
+    }
 }
 
 #[test]

@@ -70,10 +70,11 @@ fn a_zero_delay_and_an_overdue_timer_have_completed_their_wait() {
     assert_eq!(status(&mut app, zero).fraction(), 1.0);
     let clock = app.world_mut().spawn(Clock::new()).id();
     let late = spawn(&mut app, "late", Timer::after(ms(10)).on(clock));
-    let mut its_clock = app.world_mut().get_mut::<Clock>(clock).unwrap();
-    its_clock.advance_by(ms(50));
-    // A clock that stands still fires nothing.
-    its_clock.pause();
+    change_clock(&mut app, clock, |clock| {
+        clock.advance_by(ms(50));
+        // A clock that stands still fires nothing.
+        clock.pause();
+    });
     advance_ms(&mut app, 0);
     let late = status(&mut app, late);
     assert_eq!((late.remaining, late.fraction()), (ms(0), 1.0));

@@ -257,11 +257,13 @@ mod remote {
         assert_eq!(read::<Duration>(&app, timer, ".remaining"), ms(70));
         assert_eq!(read::<ClockId>(&app, timer, ".clock"), arena.into());
 
-        let (_, clock) = component(&app, "bevy_due::Clock");
-        let mut value = clock
-            .reflect_mut(app.world_mut().entity_mut(arena))
-            .expect("a clock");
+        // The component is immutable, so the client inserts another one.
+        let (registry, clock) = component(&app, "bevy_due::Clock");
+        let shown = clock.reflect(app.world().entity(arena)).expect("a clock");
+        let mut value = shown.reflect_clone().expect("a clone");
         *value.path_mut::<f64>(".speed").expect("a field") = 0.5;
+        let mut entity = app.world_mut().entity_mut(arena);
+        clock.insert(&mut entity, &*value, &registry.read());
         advance_ms(&mut app, 20);
         assert_eq!(read::<Duration>(&app, timer, ".remaining"), ms(60));
 

@@ -7,7 +7,7 @@ use proptest::{collection::vec, option::weighted, prelude::*, sample::select, st
 use crate::op::{Op, SNAPSHOTS, Then, Topic, Topics};
 use values::{
     any_action, any_at, any_change, any_key, any_mostly, any_owner, any_pair, any_ratio, any_slot,
-    any_span, any_spec, any_to, any_topic,
+    any_span, any_spec, any_time, any_to, any_topic,
 };
 
 /// The weights of the operations in a script: on timers, entities, pauses, clocks, updates and
@@ -85,7 +85,11 @@ fn any_rollback() -> BoxedStrategy<Op> {
 
 fn any_then(weights: Weights) -> impl Strategy<Value = Then> {
     let op = prop_oneof![30 => any_op(weights), 1 => Just(Op::Panic)];
-    vec(vec(op, 0..3), 0..10).prop_map(Then)
+    let reaction = prop_oneof![
+        20 => vec(op, 0..3),
+        1 => any_at().prop_map(|at| vec![Op::PauseClock(at, true), Op::PauseClock(at, false)]),
+    ];
+    vec(reaction, 0..10).prop_map(Then)
 }
 
 fn any_op(weights: Weights) -> BoxedStrategy<Op> {
@@ -117,6 +121,8 @@ fn any_timer_op() -> BoxedStrategy<Op> {
             .prop_map(|((owner, key), change)| Op::ChangeKey(owner, key, change)),
         1 => (any_owner(), any_span()).prop_map(|(owner, by)| Op::DelayAll(owner, by)),
         2 => (any_slot(), weighted(0.8, any_span())).prop_map(|(slot, life)| Op::Live(slot, life)),
+        1 => (any_slot(), any_span(), any_time())
+            .prop_map(|(slot, delay, since)| Op::LiveSince(slot, delay, since)),
         3 => (any_slot(), weighted(0.8, any_action()))
             .prop_map(|(slot, action)| Op::Act(slot, action)),
     ]
@@ -153,13 +159,15 @@ fn any_clock_op() -> BoxedStrategy<Op> {
     prop_oneof![
         5 => (any_owner(), any_at(), any_ratio())
             .prop_map(|(slot, parent, speed)| Op::Clock(slot, parent, speed)),
+        1 => any_owner().prop_map(Op::ManualClock),
         1 => any_owner().prop_map(Op::RemoveClock),
-        2 => (any_slot(), weighted(0.7, any_at())).prop_map(|(slot, at)| Op::On(slot, at)),
+        3 => (any_slot(), weighted(0.7, any_at())).prop_map(|(slot, at)| Op::On(slot, at)),
         2 => (any_at(), any_ratio()).prop_map(|(at, speed)| Op::Speed(at, speed)),
         3 => (any_at(), prop::bool::weighted(0.25)).prop_map(|(at, is)| Op::PauseClock(at, is)),
         2 => (any_owner(), any_at()).prop_map(|(slot, parent)| Op::SetParent(slot, parent)),
         1 => (any_at(), any_span()).prop_map(|(at, shown)| Op::SetNow(at, shown)),
         2 => (any_at(), any_span()).prop_map(|(at, by)| Op::Advance(at, by)),
+        1 => (any_at(), any_time()).prop_map(|(at, shown)| Op::AdvanceTo(at, shown)),
         2 => (any_at(), any_span()).prop_map(|(at, by)| Op::SkipTime(at, by)),
         2 => (any_pair(), any_ratio(), weighted(0.5, 0..2_usize)).prop_map(
             |((slot, clock), factor, group)| Op::Modify(slot, Some((clock, factor, group)))

@@ -12,7 +12,7 @@ use crate::{
 
 #[test]
 fn a_time_out_that_an_observer_withdraws_is_not_announced() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Spawn(3),
         Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -22,7 +22,7 @@ fn a_time_out_that_an_observer_withdraws_is_not_announced() {
 
 #[test]
 fn a_written_message_is_counted_if_its_last_follower_leaves() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Write,
         Follow(4, Topics(31)),
@@ -36,7 +36,7 @@ fn a_written_message_is_counted_if_its_last_follower_leaves() {
 
 #[test]
 fn a_written_message_is_heard_once_even_if_a_panic_breaks_it_off() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Follow(0, Topics(31)),
         Follow(1, Topics(31)),
@@ -50,7 +50,7 @@ fn a_written_message_is_heard_once_even_if_a_panic_breaks_it_off() {
 
 #[test]
 fn the_timers_of_a_lost_clock_are_cancelled_in_the_order_of_arming() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(1, Own(0), Zero),
         Act(0, None),
@@ -66,7 +66,7 @@ fn the_timers_of_a_lost_clock_are_cancelled_in_the_order_of_arming() {
 
 #[test]
 fn a_clock_waits_for_a_parent_that_arrives_before_the_next_run() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false, exact_frames: false };
     check(rules, &[
         Update(3, 0, None),
         Clock(0, Own(3), Same),
@@ -77,7 +77,7 @@ fn a_clock_waits_for_a_parent_that_arrives_before_the_next_run() {
 
 #[test]
 fn a_due_timer_fires_in_a_fast_forward_even_if_its_clock_is_ahead_of_the_parent() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Real, Zero),
         Clock(0, Fixed, Quarter),
@@ -93,7 +93,7 @@ fn a_due_timer_fires_in_a_fast_forward_even_if_its_clock_is_ahead_of_the_parent(
 
 #[test]
 fn cancelling_the_timers_of_an_owner_keeps_one_that_loses_its_clock() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Update(0, 0, None),
         Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -109,7 +109,7 @@ fn cancelling_the_timers_of_an_owner_keeps_one_that_loses_its_clock() {
 
 #[test]
 fn an_entity_whose_timer_finished_before_it_lost_its_owner_despawns_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
@@ -120,7 +120,7 @@ fn an_entity_whose_timer_finished_before_it_lost_its_owner_despawns_after_loadin
 
 #[test]
 fn a_clock_without_a_parent_can_be_loaded() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Own(0), Same),
         Spawn(2),
@@ -138,7 +138,7 @@ fn a_clock_without_a_parent_can_be_loaded() {
 
 #[test]
 fn a_loaded_clock_may_come_before_its_parent() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Revive(0, 0, then(&[])),
@@ -154,7 +154,7 @@ fn a_loaded_clock_may_come_before_its_parent() {
 
 #[test]
 fn a_timer_that_was_due_while_its_clock_stood_still_is_loaded_late() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Virtual, Same),
         Arm(1, Spec { delay: 5, since: None, jitter: 0, interval: 4, span: 3, slack: 0, times: 0, missed: Skip, done: ByOwner, on: Some(Own(0)) }),
@@ -169,7 +169,7 @@ fn a_timer_that_was_due_while_its_clock_stood_still_is_loaded_late() {
 
 #[test]
 fn an_entity_that_got_an_owner_in_time_does_not_despawn_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Spawn(0),
         Arm(2, Spec { delay: 50, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -186,7 +186,7 @@ fn an_entity_that_got_an_owner_in_time_does_not_despawn_after_loading() {
 
 #[test]
 fn an_entity_that_lost_its_owner_after_its_last_firing_despawns_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Spawn(0),
         SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -198,7 +198,7 @@ fn an_entity_that_lost_its_owner_after_its_last_firing_despawns_after_loading() 
 
 #[test]
 fn an_owned_speed_modifier_keeps_its_place_among_the_entities_of_its_owner() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Real, Same),
         Spawn(1),
@@ -213,7 +213,7 @@ fn an_owned_speed_modifier_keeps_its_place_among_the_entities_of_its_owner() {
 
 #[test]
 fn an_entity_that_was_spawned_again_and_has_lost_its_timer_does_not_outlive_another_restore() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
         Snapshot,
@@ -229,7 +229,7 @@ fn an_entity_that_was_spawned_again_and_has_lost_its_timer_does_not_outlive_anot
 
 #[test]
 fn a_request_that_has_timed_out_completes_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Spawn(3),
         Ask(3, One(0), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -246,7 +246,7 @@ fn a_request_that_has_timed_out_completes_after_loading() {
 
 #[test]
 fn a_loaded_clock_shows_a_jump_of_its_parent_no_earlier_than_in_its_next_run() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Own(0), Quarter),
         Frame(0, then(&[])),
@@ -257,7 +257,7 @@ fn a_loaded_clock_shows_a_jump_of_its_parent_no_earlier_than_in_its_next_run() {
 
 #[test]
 fn a_clock_under_a_loaded_clock_follows_it_when_the_fixed_step_comes() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Fixed, Double),
         Clock(1, Own(0), Third),
@@ -274,7 +274,7 @@ fn a_clock_under_a_loaded_clock_follows_it_when_the_fixed_step_comes() {
 
 #[test]
 fn a_request_whose_periodic_timer_has_fired_twice_completes_once_after_loading() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Follow(0, Topics(31)),
         Ask(0, One(1), Spec { delay: 1, since: None, jitter: 0, interval: 2, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -290,7 +290,7 @@ fn a_request_whose_periodic_timer_has_fired_twice_completes_once_after_loading()
 
 #[test]
 fn a_loaded_timer_whose_deadline_saturates_waits_for_its_whole_delay() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Real, Zero),
         Frame(250, then(&[])),
@@ -302,7 +302,7 @@ fn a_loaded_timer_whose_deadline_saturates_waits_for_its_whole_delay() {
 
 #[test]
 fn a_clock_below_a_loaded_clock_with_a_speed_modifier_is_behind_by_the_right_time() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Fixed, Same),
         Clock(1, Own(0), Same),
@@ -321,7 +321,7 @@ fn a_clock_below_a_loaded_clock_with_a_speed_modifier_is_behind_by_the_right_tim
 
 #[test]
 fn a_loaded_clock_that_is_behind_by_decades_knows_its_speed_modifier() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Fixed, Double),
         Clock(0, Virtual, Quarter),
@@ -336,7 +336,7 @@ fn a_loaded_clock_that_is_behind_by_decades_knows_its_speed_modifier() {
 
 #[test]
 fn a_clock_that_is_loaded_before_its_parent_does_not_see_an_earlier_jump() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Spawn(0),
         Clock(1, Fixed, Same),
@@ -351,7 +351,7 @@ fn a_clock_that_is_loaded_before_its_parent_does_not_see_an_earlier_jump() {
 
 #[test]
 fn a_loaded_timer_counts_the_decades_that_its_clock_has_not_seen_once() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(0, Own(0), Zero),
         Clock(0, Real, Quarter),
@@ -362,7 +362,7 @@ fn a_loaded_timer_counts_the_decades_that_its_clock_has_not_seen_once() {
 
 #[test]
 fn a_timer_that_is_loaded_on_a_clock_whose_parent_has_jumped_keeps_its_deadline() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false, exact_frames: false };
     check(rules, &[
         Clock(0, Virtual, Same),
         Arm(7, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
@@ -374,7 +374,7 @@ fn a_timer_that_is_loaded_on_a_clock_whose_parent_has_jumped_keeps_its_deadline(
 
 #[test]
 fn an_entity_that_was_spawned_again_twice_is_the_same() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Snapshot,
@@ -393,7 +393,7 @@ fn an_entity_that_was_spawned_again_twice_is_the_same() {
 
 #[test]
 fn a_reference_to_an_entity_that_was_spawned_again_and_is_gone_leads_to_its_last_name() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(2, Real, Zero),
         Act(2, Some(DespawnTimer)),
@@ -412,7 +412,7 @@ fn a_reference_to_an_entity_that_was_spawned_again_and_is_gone_leads_to_its_last
 
 #[test]
 fn a_clock_that_has_caught_up_is_not_behind_when_it_is_saved_again() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(1, Own(0), Quarter),
         SetParent(1, Real),
@@ -423,7 +423,7 @@ fn a_clock_that_has_caught_up_is_not_behind_when_it_is_saved_again() {
 
 #[test]
 fn a_loaded_timer_that_finished_in_a_fixed_step_with_a_panic_ends_in_a_fixed_step() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Spawn(1),
         SetTimer(1, 0, 4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
@@ -435,7 +435,7 @@ fn a_loaded_timer_that_finished_in_a_fixed_step_with_a_panic_ends_in_a_fixed_ste
 
 #[test]
 fn what_moves_along_follows_messages_in_the_order_of_the_data() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Follow(4, Topics(31)),
         Follow(0, Topics(31)),
@@ -448,7 +448,7 @@ fn what_moves_along_follows_messages_in_the_order_of_the_data() {
 
 #[test]
 fn a_reply_finds_a_request_that_a_restore_has_spawned_again() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Update(0, 0, None),
         Follow(0, Topics(31)),
@@ -463,7 +463,7 @@ fn a_reply_finds_a_request_that_a_restore_has_spawned_again() {
 
 #[test]
 fn a_clock_that_moved_to_one_at_the_end_of_time_is_loaded_at_its_time() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(2, Real, Double),
         Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -475,7 +475,7 @@ fn a_clock_that_moved_to_one_at_the_end_of_time_is_loaded_at_its_time() {
 
 #[test]
 fn an_entity_that_owned_new_entities_only_stays_disabled_in_a_restore() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Disarm(0),
         Follow(2, Topics(31)),
@@ -491,7 +491,7 @@ fn an_entity_that_owned_new_entities_only_stays_disabled_in_a_restore() {
 
 #[test]
 fn a_paused_timer_on_its_own_clock_keeps_its_wait_when_the_clock_gets_a_parent() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(3, Own(0), Zero),
         Arm(3, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -502,7 +502,7 @@ fn a_paused_timer_on_its_own_clock_keeps_its_wait_when_the_clock_gets_a_parent()
 
 #[test]
 fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Move(0, 0, 5, then(&[])),
@@ -539,7 +539,7 @@ fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
 
 #[test]
 fn a_clock_whose_parent_is_back_follows_it() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(2, Real, Same),
         Clock(3, Own(2), Quarter),
@@ -554,7 +554,7 @@ fn a_clock_whose_parent_is_back_follows_it() {
 
 #[test]
 fn a_clock_whose_parent_is_back_is_saved_under_it() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(2, Real, Same),
         Clock(3, Own(2), Quarter),
@@ -569,7 +569,7 @@ fn a_clock_whose_parent_is_back_is_saved_under_it() {
 
 #[test]
 fn what_an_entity_takes_along_despawns_in_one_order_in_every_world() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(3, Real, Zero),
         Clock(0, Real, Zero),
@@ -584,7 +584,7 @@ fn what_an_entity_takes_along_despawns_in_one_order_in_every_world() {
 
 #[test]
 fn a_timer_resumed_by_a_pause_that_loses_its_clock_fires_in_the_next_run() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(4, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Spawn(3),
@@ -597,7 +597,7 @@ fn a_timer_resumed_by_a_pause_that_loses_its_clock_fires_in_the_next_run() {
 
 #[test]
 fn a_delivery_without_messages_does_not_show_counts() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Update(0, 0, None),
         Frame(0, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
@@ -612,7 +612,7 @@ fn a_delivery_without_messages_does_not_show_counts() {
 
 #[test]
 fn mail_of_a_move_comes_before_a_message_that_a_panic_broke_off() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Follow(2, Topics(29)),
         Spawn(0),
@@ -630,7 +630,7 @@ fn mail_of_a_move_comes_before_a_message_that_a_panic_broke_off() {
 
 #[test]
 fn a_restored_clock_finds_a_parent_that_came_before_the_snapshot() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Update(0, 0, None),
         Frame(0, then(&[&[Update(3, 0, None), Clock(1, Own(3), Quarter)]])),
@@ -646,7 +646,7 @@ fn a_restored_clock_finds_a_parent_that_came_before_the_snapshot() {
 
 #[test]
 fn an_entity_with_only_a_lifetime_is_cancelled_by_its_key() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Spawn(3),
         SetTimer(3, 1, 7, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: None }),
@@ -659,7 +659,7 @@ fn an_entity_with_only_a_lifetime_is_cancelled_by_its_key() {
 
 #[test]
 fn loaded_clocks_take_over_settings_in_their_saved_order() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(2, Real, Zero),
         Clock(0, Real, Zero),
@@ -674,7 +674,7 @@ fn loaded_clocks_take_over_settings_in_their_saved_order() {
 
 #[test]
 fn time_passes_in_a_move_for_a_timer_that_is_not_on_the_held_clock_of_its_entity() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Update(0, 0, None),
         Spawn(0),
@@ -689,7 +689,7 @@ fn time_passes_in_a_move_for_a_timer_that_is_not_on_the_held_clock_of_its_entity
 
 #[test]
 fn an_entity_whose_timer_is_over_and_that_stays_is_no_part_of_a_snapshot() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
@@ -705,7 +705,7 @@ fn an_entity_whose_timer_is_over_and_that_stays_is_no_part_of_a_snapshot() {
 
 #[test]
 fn clocks_jump_from_the_time_that_they_show() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(1, Frames, Quarter),
         Frame(0, then(&[])),
@@ -717,7 +717,7 @@ fn clocks_jump_from_the_time_that_they_show() {
 
 #[test]
 fn a_child_jumps_from_the_time_that_it_shows_also_after_its_parent() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(1, Frames, Same),
         Clock(2, Own(1), Quarter),
@@ -730,7 +730,7 @@ fn a_child_jumps_from_the_time_that_it_shows_also_after_its_parent() {
 
 #[test]
 fn an_entity_takes_its_pauses_along_before_what_it_owns() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Clock(3, Real, Zero),
         Spawn(0),
@@ -742,7 +742,7 @@ fn an_entity_takes_its_pauses_along_before_what_it_owns() {
 
 #[test]
 fn an_entity_has_the_clock_of_its_speed_modifiers_before_it_loses_its_owner_to_move() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Clock(0, Real, Zero),
@@ -754,7 +754,7 @@ fn an_entity_has_the_clock_of_its_speed_modifiers_before_it_loses_its_owner_to_m
 
 #[test]
 fn an_entity_that_stays_after_its_last_firing_also_stays_once_it_is_loaded_with_an_owner() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Update(0, 0, None),
         Frame(0, then(&[&[Arm(1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
@@ -767,7 +767,7 @@ fn an_entity_that_stays_after_its_last_firing_also_stays_once_it_is_loaded_with_
 
 #[test]
 fn a_new_timer_starts_again_on_a_clock_that_a_modifier_brings_at_the_end_of_time() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
@@ -780,7 +780,7 @@ fn a_new_timer_starts_again_on_a_clock_that_a_modifier_brings_at_the_end_of_time
 
 #[test]
 fn a_new_timer_counts_since_a_time_of_the_clock_that_a_modifier_brings() {
-    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Frame(10, then(&[])),
         Arm(1, Spec { delay: 0, since: Some(0), jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -792,7 +792,7 @@ fn a_new_timer_counts_since_a_time_of_the_clock_that_a_modifier_brings() {
 
 #[test]
 fn a_new_timer_that_has_lost_its_clock_starts_on_the_next_one() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Update(5, 0, None),
@@ -813,7 +813,7 @@ fn a_new_timer_that_has_lost_its_clock_starts_on_the_next_one() {
 
 #[test]
 fn a_modifier_that_belongs_to_another_entity_does_not_move_along() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Spawn(0),
         Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
@@ -826,7 +826,7 @@ fn a_modifier_that_belongs_to_another_entity_does_not_move_along() {
 
 #[test]
 fn a_modifier_that_pauses_another_entity_does_not_move_along() {
-    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Spawn(3)]])),
@@ -835,5 +835,75 @@ fn a_modifier_that_pauses_another_entity_does_not_move_along() {
         Pauses(5, Some(0)),
         Modify(5, Some((3, Double, None))),
         Move(3, 0, 1, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_clock_that_is_stopped_in_its_fast_forward_fires_nothing_more() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
+    check(rules, &[
+        Clock(2, Virtual, Same),
+        Arm(0, Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(2)) }),
+        Arm(1, Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(2)) }),
+        Forward(Own(2), 5, then(&[&[PauseClock(Own(2), true)]])),
+        Forward(Own(2), 5, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_timer_that_is_moved_as_soon_as_it_is_armed_stays_in_its_chain() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: true };
+    let once = Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: None };
+    let arm = [Arm(0, once), Change(0, SetRemaining(0))];
+    check(rules, &[
+        Arm(0, once),
+        Frame(1, then(&[&arm, &arm, &arm, &arm, &arm])),
+        Frame(1, then(&[&arm, &arm, &arm])),
+    ]);
+}
+
+#[test]
+fn a_new_timer_that_loses_its_clock_keeps_its_place() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
+    let once = Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: None };
+    check(rules, &[
+        Arm(0, once),
+        Arm(1, once),
+        On(0, Some(Own(2))),
+        Clock(2, Virtual, Same),
+        On(1, Some(Own(2))),
+        Frame(1, then(&[])),
+    ]);
+}
+
+#[test]
+fn an_armed_timer_without_a_clock_can_be_loaded() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
+    let every = Spec { delay: 5, since: None, jitter: 0, interval: 9, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: None };
+    check(rules, &[
+        Arm(0, every),
+        Frame(7, then(&[])),
+        On(0, Some(Own(2))),
+        Clock(2, Virtual, Same),
+        Reload(1, then(&[])),
+        Frame(9, then(&[])),
+        On(0, Some(Own(3))),
+        Reload(1, then(&[])),
+        Frame(9, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_time_that_is_skipped_stays_skipped() {
+    let rules = Rules { unit: 1, burst_limit: 30, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
+    let every = Spec { delay: 0, since: Some(1), jitter: 0, interval: 9, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: None };
+    check(rules, &[
+        Arm(0, every),
+        Frame(1, then(&[])),
+        SkipTime(Virtual, 100),
+        Frame(1, then(&[])),
+        Frame(100, then(&[])),
+        Arm(1, every),
+        Frame(1, then(&[])),
     ]);
 }

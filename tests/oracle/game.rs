@@ -31,7 +31,7 @@ use bevy_time::{Fixed, Time};
 
 use crate::{
     entry::{Entry, Id, NOWHERE, Named},
-    op::{At, Op, SLOTS, Slot, Topics},
+    op::{At, FIRED, Op, SLOTS, Slot, Topics},
     rules::Rules,
     support::advance,
 };
@@ -65,6 +65,7 @@ struct Record {
     serial: u64,
     /// The requests that were heard.
     heard: VecDeque<ReplyTo>,
+    last_fired: Option<TimerFired>,
 }
 
 /// The data that the game and all its handlers share.
@@ -120,7 +121,9 @@ impl Game {
             ClockId::Fixed,
         ] {
             let ahead = core::time::Duration::from_nanos(rules.ahead);
-            timers::with_clock(app.world_mut(), clock, |clock| clock.advance_by(ahead));
+            app.world_mut()
+                .fast_forward(clock, ahead)
+                .expect("it exists");
         }
         Self {
             app,
@@ -200,6 +203,11 @@ impl Shared {
 
     fn log(&self, entry: Entry) {
         self.record().log.push(entry);
+    }
+
+    fn note_fired(&self, entity: Entity) {
+        let mut cast = self.cast();
+        cast.slots[FIRED] = Some(cast.id(entity));
     }
 }
 

@@ -47,6 +47,11 @@ fn the_end_of_time_is_played_like_the_model() {
     search("the_end_of_time", rules::LAST);
 }
 
+#[test]
+fn exact_frames_are_played_like_the_model() {
+    search("exact_frames", rules::EXACT);
+}
+
 /// See `crates/fuzz/README.md`.
 #[test]
 fn the_scripts_of_the_fuzzer_are_played_like_the_model() {

@@ -7,6 +7,7 @@ mod changing;
 mod clock;
 mod clocks;
 mod entities;
+mod exact;
 mod firing;
 mod forward;
 mod frame;
@@ -37,6 +38,7 @@ use crate::{
 };
 use clocks::Clocks;
 use entities::Entity;
+use exact::Course;
 use mail::Mail;
 use rollback::Rollback;
 use timers::{Done, Timer};
@@ -66,6 +68,10 @@ pub(crate) struct Model {
     ended: [Vec<(Id, Done)>; 3],
     /// The runs so far. A burst ends with its run.
     runs: u64,
+    /// The length of the chain of timers, each armed by the handler of the one before, that fires.
+    chain: u32,
+    /// The way of the clocks through a frame that is played exactly.
+    course: Option<Course>,
     updates: Updates,
     mail: Mail,
     /// The condition of the clocks that are marked, and whether game time is paused from the next
@@ -115,6 +121,8 @@ impl Model {
             draws: 0,
             ended: Default::default(),
             runs: 0,
+            chain: 0,
+            course: None,
             updates: Updates::default(),
             mail: Mail::default(),
             condition: true,
@@ -130,7 +138,7 @@ impl Model {
         };
         model.frame(0);
         for clock in &mut model.clocks.all {
-            clock.component.advance_by = rules.ahead;
+            clock.advance(rules.ahead);
         }
         model
     }

@@ -6,7 +6,10 @@
 use bevy_due::MissedTicks;
 
 /// The number of slots.
-pub(crate) const SLOTS: usize = 8;
+pub(crate) const SLOTS: usize = 9;
+
+/// The slot of the timer that fired last. No script spawns an owner there.
+pub(crate) const FIRED: Slot = 8;
 
 /// The slots from zero on that own, drive or pause others. An entity only belongs to, and only
 /// changes the speed of, an entity in a lower slot.
@@ -47,6 +50,8 @@ pub(crate) enum Op {
     DelayAll(Slot, u64),
     /// Inserts or removes `DespawnAfter`.
     Live(Slot, Option<u64>),
+    /// Inserts a `DespawnAfter` with a delay since a time.
+    LiveSince(Slot, u64, u64),
     /// Inserts or removes a `TimerAction`.
     Act(Slot, Option<Action>),
     /// Inserts or removes `Paused`.
@@ -64,12 +69,15 @@ pub(crate) enum Op {
     On(Slot, Option<At>),
     /// Inserts a `Clock` with this parent and speed.
     Clock(Slot, At, Ratio),
+    /// Inserts a `Clock` that only moves by hand.
+    ManualClock(Slot),
     RemoveClock(Slot),
     Speed(At, Ratio),
     PauseClock(At, bool),
     SetParent(Slot, At),
     SetNow(At, u64),
     Advance(At, u64),
+    AdvanceTo(At, u64),
     /// Skips time, for which each timer fires at most once.
     SkipTime(At, u64),
     /// Inserts a `SpeedModifier` of the clock in the second slot, perhaps in a group, or removes it.

@@ -57,7 +57,7 @@ pub(crate) fn play_bytes(bytes: &[u8]) {
     let (rules, steps) = (rules::ALL, any_steps());
     let kind = usize::from(first);
     let rules = rules[kind % rules.len()];
-    let steps = &steps[kind / 4 % steps.len()];
+    let steps = &steps[kind / rules::ALL.len() % steps.len()];
     let step = |bytes: &[u8]| {
         let mut seed = [0; 32];
         seed[..bytes.len()].copy_from_slice(bytes);

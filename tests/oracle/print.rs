@@ -89,6 +89,9 @@ mod tests {
                 then(&[&[Despawn(3), Panic], &[], &[Change(0, SetClock(Real))]])
             ),
             Act(7, Some(Named)),
+            LiveSince(6, 4, 2),
+            ManualClock(2),
+            AdvanceTo(Own(2), 9),
             Belong(7, Some(0)),
             Clock(1, Virtual, Third),
             Modify(3, Some((1, Double, None))),

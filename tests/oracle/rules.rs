@@ -23,9 +23,10 @@ pub(crate) struct Rules {
     pub(crate) ahead: u64,
     /// Whether there are observers of firings. Without them, timers fire in batches.
     pub(crate) is_observed: bool,
+    pub(crate) exact_frames: bool,
 }
 
-pub(crate) const ALL: [Rules; 4] = [TINY, BATCHES, REAL, LAST];
+pub(crate) const ALL: [Rules; 5] = [TINY, BATCHES, REAL, LAST, EXACT];
 
 /// Short times, so that most deadlines are equal, and a low limit.
 pub(crate) const TINY: Rules = Rules {
@@ -35,6 +36,13 @@ pub(crate) const TINY: Rules = Rules {
     step: 13,
     ahead: 0,
     is_observed: true,
+    exact_frames: false,
+};
+
+/// Frames that are played deadline by deadline.
+pub(crate) const EXACT: Rules = Rules {
+    exact_frames: true,
+    ..TINY
 };
 
 /// No observers, so that timers fire in batches.
@@ -51,6 +59,7 @@ pub(crate) const REAL: Rules = Rules {
     step: 10,
     ahead: 0,
     is_observed: true,
+    exact_frames: false,
 };
 
 /// Built-in clocks that soon reach the end of time.
@@ -78,6 +87,7 @@ impl Rules {
         DuePlugin {
             burst_limit: NonZeroU32::new(self.burst_limit).expect("a limit of at least one"),
             delay_seed: self.seed,
+            exact_frames: self.exact_frames,
             ..DuePlugin::default()
         }
     }

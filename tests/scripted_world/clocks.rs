@@ -1,6 +1,8 @@
 //! The clocks of the game.
 
-use bevy_due::{Clock, ClockId, DespawnAfter, clock::SpeedModifier, conditions::run_clock_if};
+use bevy_due::{
+    Clock, ClockId, DespawnAfter, DueWorldExt, clock::SpeedModifier, conditions::run_clock_if,
+};
 use bevy_ecs::prelude::*;
 
 use super::{Cast, Dice, ms};
@@ -33,10 +35,7 @@ pub(super) fn spawn(world: &mut World) -> Vec<Entity> {
     let frames = Clock::of(ClockId::Frames).with_speed(0.02);
     let frames = world.spawn(frames).id();
     let night = world.spawn((Night, Clock::new())).id();
-    let paused = world.spawn(Clock::of(nested)).id();
-    if let Some(mut clock) = world.get_mut::<Clock>(paused) {
-        clock.pause();
-    }
+    let paused = world.spawn(Clock::of(nested).paused()).id();
     world.spawn((SpeedModifier::new(third, 1.5), DespawnAfter::new(4.0)));
     vec![third, nested, fixed, real, frames, night, paused]
 }
@@ -53,19 +52,19 @@ pub(super) fn change(world: &mut World, dice: &mut Dice, cast: &mut Cast) {
         cast.clocks[nth] = world.spawn(Clock::new().with_speed(speed)).id();
         return;
     }
-    let Some(mut clock) = world.get_mut::<Clock>(entity) else {
+    if choice % 8 == 7 {
+        let lifetime = DespawnAfter::new(by);
+        world.spawn((SpeedModifier::new(entity, 0.5), lifetime));
         return;
-    };
-    match choice % 8 {
+    }
+    let changed = world.change_clock(entity, |clock| match choice % 8 {
         0 => clock.set_speed(speed),
         1 => clock.pause(),
         2 | 3 => clock.unpause(),
         4 => clock.advance_by(by),
         5 => clock.set_now(ms(5000) + by),
-        6 => clock.set_parent(other),
-        _ => {
-            let lifetime = DespawnAfter::new(by);
-            world.spawn((SpeedModifier::new(entity, 0.5), lifetime));
-        }
-    }
+        // It may be a cycle.
+        _ => _ = clock.set_parent(other),
+    });
+    debug_assert!(changed.is_ok(), "the cast has clocks");
 }

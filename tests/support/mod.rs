@@ -8,8 +8,8 @@ pub mod updates;
 use core::{num::NonZeroU32, time::Duration};
 
 use bevy_app::prelude::*;
-use bevy_due::{CancelReason, TimerCancelled, prelude::*, timer::TimerStatus};
-use bevy_ecs::prelude::*;
+use bevy_due::{CancelReason, TimerCancelled, clock::ClockMut, prelude::*, timer::TimerStatus};
+use bevy_ecs::{prelude::*, system::RunSystemOnce};
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
 /// The name under which a timer appears in the log.
@@ -98,6 +98,19 @@ pub fn now(app: &App, clock: impl Into<ClockId>) -> Duration {
     app.world()
         .clock_now(clock)
         .expect("there should be a clock")
+}
+
+/// Changes a clock at once.
+pub fn change_clock(app: &mut App, clock: impl Into<ClockId>, change: impl FnOnce(&mut ClockMut)) {
+    let changed = app.world_mut().change_clock(clock, change);
+    changed.expect("there should be a clock");
+}
+
+/// Returns a clock with its present settings and time.
+pub fn clock(app: &mut App, clock: impl Into<ClockId>) -> Clock {
+    let clock = clock.into();
+    let get = move |clocks: Clocks| clocks.get(clock).expect("there should be a clock");
+    app.world_mut().run_system_once(get).expect("a system")
 }
 
 /// Returns the state of an armed timer.

@@ -52,7 +52,7 @@ fn a_client_sees_cooldowns_with_their_remaining_time() {
     assert_eq!(secs(&progress["wait"]), duration);
     let charges = progress["count"].as_u64().zip(progress["left"].as_u64());
     assert_eq!(charges.map(|(there, missing)| there + missing), Some(2));
-    game.set_clock(arena, ".paused", json!(true));
+    game.set_clock(arena, "paused", json!(true));
     let held = game.remaining(dash);
     game.pass(game.named("menu"), 0.2);
     assert_eq!(
@@ -67,7 +67,7 @@ fn a_paused_clock_holds_its_timers_until_it_resumes() {
     let game = Game::start();
     let [arena, menu] = ["arena", "menu"].map(|name| game.named(name));
     let [summon, autosave] = ["summon", "autosave"].map(|key| game.keyed(key));
-    game.set_clock(arena, ".paused", json!(true));
+    game.set_clock(arena, "paused", json!(true));
     assert_eq!(game.component(arena, CLOCK)["paused"], json!(true));
     let [shown] = game.times([arena]);
     let before = [summon, autosave].map(|timer| game.remaining(timer));
@@ -80,7 +80,7 @@ fn a_paused_clock_holds_its_timers_until_it_resumes() {
     );
     assert!(after[1] < before[1] - 0.3, "the menu goes on");
 
-    game.set_clock(arena, ".paused", json!(false));
+    game.set_clock(arena, "paused", json!(false));
     game.pass(arena, 0.1);
     assert!(game.remaining(summon) < before[0]);
 }
@@ -89,7 +89,7 @@ fn a_paused_clock_holds_its_timers_until_it_resumes() {
 fn a_client_sets_the_speed_of_a_clock() {
     let game = Game::start();
     let clocks = ["arena", "village"].map(|name| game.named(name));
-    game.set_clock(clocks[1], ".speed", json!(4.0));
+    game.set_clock(clocks[1], "speed", json!(4.0));
     game.pass(clocks[0], 0.05);
     let before = game.times(clocks);
     game.pass(clocks[0], 0.2);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy::{camera::ScalingMode, input::common_conditions::input_just_pressed, prelude::*};
-use bevy_due::{OnClock, prelude::*};
+use bevy_due::{Clocks, ClocksMut, OnClock, prelude::*};
 
 use crate::{
     mode::{Remaining, Waiting},
@@ -54,7 +54,12 @@ fn add_waiting(arena: Single<Entity, With<Arena>>, options: Res<Options>, mut co
 }
 
 /// Slows down everything with one write, however many timers there are.
-fn slow_motion(mut arena: Single<&mut Clock, With<Arena>>) {
-    let speed = if arena.speed() == 1.0 { SLOW } else { 1.0 };
-    arena.set_speed(speed);
+fn slow_motion(
+    arena: Single<Entity, With<Arena>>,
+    clocks: Clocks,
+    mut changed: ClocksMut,
+) -> Result {
+    let is_slow = clocks.speed(*arena)? < 1.0;
+    changed.get_mut(*arena)?.set_speed(if is_slow { 1.0 } else { SLOW });
+    Ok(())
 }

@@ -89,15 +89,14 @@ impl Steps {
 }
 
 pub fn measure_steps(
-    time: Res<Time>,
-    arena: Single<&Clock, With<Arena>>,
-    bubble: Single<(Entity, &Clock), With<Bubble>>,
+    arena: Single<Entity, With<Arena>>,
+    bubble: Single<Entity, With<Bubble>>,
+    clocks: Clocks,
     mut commands: Commands,
-) {
-    let (entity, bubble) = *bubble;
-    let step = time.delta().mul_f64(arena.speed());
+) -> Result {
     commands.insert_resource(Steps {
-        arena: step,
-        bubble: (entity.into(), step.mul_f64(bubble.speed())),
+        arena: clocks.delta(*arena)?,
+        bubble: ((*bubble).into(), clocks.delta(*bubble)?),
     });
+    Ok(())
 }

@@ -5,12 +5,11 @@ use bevy_due::{ArmedTimers, OnClock, Timer, prelude::*};
 
 use crate::{
     mode::{Mode, Remaining, Waiting},
-    shots::{Crossed, INTERVAL, LIFETIME, Shot, Turret},
+    shots::{INTERVAL, LIFETIME, Shot, Turret},
 };
 
 pub fn plugin(app: &mut App) {
     app.add_observer(fire)
-        .add_observer(change_clock)
         .add_systems(PostStartup, begin)
         .add_systems(OnEnter(Mode::Due), begin)
         .add_systems(OnExit(Mode::Due), end);
@@ -25,14 +24,6 @@ fn fire(
         let late = fired.lateness();
         let lifetime = DespawnAfter::new(LIFETIME.saturating_sub(late));
         commands.spawn((turret.fire(late), *clock, lifetime));
-    }
-}
-
-/// A lifetime keeps its clock, so a new one continues it on the other clock.
-fn change_clock(crossed: On<Crossed>, timers: ArmedTimers, mut commands: Commands) {
-    if let Some(remaining) = timers.lifetime(crossed.entity) {
-        let lifetime = DespawnAfter::new(remaining);
-        commands.entity(crossed.entity).insert(lifetime);
     }
 }
 

@@ -6,7 +6,7 @@ use bevy::{
     diagnostic::DiagnosticsStore, ecs::system::SystemParam, prelude::*,
     render::renderer::RenderAdapterInfo, sprite::Anchor,
 };
-use bevy_due::{conditions::every_on, prelude::*};
+use bevy_due::{Clocks, conditions::every_on, prelude::*};
 
 use crate::{
     arena::{Arena, SIZE},
@@ -37,7 +37,8 @@ struct Bar(Mode);
 #[derive(SystemParam)]
 pub struct Figures<'w, 's> {
     mode: Res<'w, State<Mode>>,
-    arena: Single<'w, 's, &'static Clock, With<Arena>>,
+    arena: Single<'w, 's, Entity, With<Arena>>,
+    clocks: Clocks<'w>,
     shots: Query<'w, 's, (), With<Shot>>,
     waiting: Query<'w, 's, (), With<Waiting>>,
     diagnostics: Res<'w, DiagnosticsStore>,
@@ -92,7 +93,8 @@ fn build(mut commands: Commands) {
         format!("drawn by  {name}")
     });
     write(&mut commands, -110.0, GREY, |figures| {
-        format!("speed     {:9.1}", figures.arena.speed())
+        let speed = figures.clocks.speed(*figures.arena).unwrap_or(0.0);
+        format!("speed     {speed:9.1}")
     });
     let keys = "T      swap bevy_due for ticking\nSpace  slow motion";
     commands.spawn((Text2d::new(keys), TextColor(GREY), at(-250.0, 20.0)));

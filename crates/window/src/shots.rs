@@ -45,12 +45,6 @@ pub struct Shot {
     age: f32,
 }
 
-/// A shot has entered or left the bubble. Its lifetime continues on the clock there.
-#[derive(EntityEvent)]
-pub struct Crossed {
-    pub entity: Entity,
-}
-
 impl Turret {
     /// Fires a shot that was due `late` ago: it has flown for that long.
     pub fn fire(&mut self, late: Duration) -> Shot {
@@ -97,12 +91,12 @@ fn fly(steps: Res<Steps>, mut shots: Query<(&mut Shot, &OnClock)>) {
     }
 }
 
+/// Puts a shot that has entered or left the bubble on the clock there, on which its lifetime continues.
 fn cross(bubble: InBubble, shots: Query<(Entity, &Shot, &OnClock)>, mut commands: Commands) {
     for (entity, shot, clock) in &shots {
         let here = bubble.clock_at(shot.place);
         if here != clock.0 {
             commands.entity(entity).insert(OnClock(here));
-            commands.trigger(Crossed { entity });
         }
     }
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::{Content, MoveError, MovedEntity, RequestName, export::hold, names};
 use crate::{
-    clock::{Clock, ClockId, ClockTable, TimePassed, take_settings},
+    clock::{Clock, ClockId, ClockTable, TimePassed, settle_clocks},
     message::{HeldLetters, Letter},
     report::report,
     state::{
@@ -29,7 +29,7 @@ pub(crate) fn import_entities(
     entities: &mut EntityHashMap<Entity>,
 ) -> Vec<Result<Entity, MoveError>> {
     world.flush();
-    take_settings(world);
+    settle_clocks(world);
     let checked = check_all(world, moved, entities);
     let mut imports: Vec<Import> = Vec::new();
     let results = moved
@@ -52,7 +52,7 @@ pub(crate) fn import_entities(
         let mut needed = import.timers.clocks_in_use();
         if !new_clocks.is_empty() && needed.any(|clock| new_clocks.contains(&clock)) {
             // They tell how far they have come.
-            take_settings(world);
+            settle_clocks(world);
             new_clocks.clear();
         }
         drop(needed);
@@ -128,14 +128,14 @@ impl<'a> Import<'a> {
             };
             table.map_or(0, |table| table.share(here, passed))
         };
-        let moving: EntityHashMap<(ClockId, bool)> = timers.clocks().collect();
-        let top = moving
-            .iter()
-            .filter(|&(_, (parent, is_held))| match parent {
-                ClockId::Own(parent) => !is_held && !moving.contains_key(parent),
-                _ => !is_held,
-            });
-        let clocks = top.map(|(clock, &(parent, _))| (entities[clock], passed_on(parent)));
+        let moving: EntityHashMap<(Option<ClockId>, bool)> = timers.clocks().collect();
+        // No time passes on a manual clock.
+        let top = moving.iter().filter_map(|(clock, &(parent, is_held))| {
+            let parent = parent.filter(|_| !is_held)?;
+            let moves = matches!(parent, ClockId::Own(parent) if moving.contains_key(&parent));
+            (!moves).then_some((clock, parent))
+        });
+        let clocks = top.map(|(clock, parent)| (entities[clock], passed_on(parent)));
         let clocks = clocks.collect();
         timers.pass(passed_on);
         clocks

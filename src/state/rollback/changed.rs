@@ -106,7 +106,7 @@ fn add_followers(
         let moved = world.resource::<TimerQueues>().moved();
         changed.extend(moved.filter(|&entity| names_changed(entity)));
     }
-    let pending = world.resource::<TimerQueues>().unsettled();
+    let pending = world.resource::<TimerQueues>().new_timers();
     let pending = pending.map(|(entity, _)| entity);
     for entity in holders::<Cooldown>(world).chain(pending) {
         if let Ok(follower) = world.get_entity(entity) {

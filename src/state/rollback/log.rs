@@ -165,7 +165,7 @@ impl Log {
 
     /// Notes the entities with new timers: the next run writes to them unseen.
     pub(super) fn note_new_timers(world: &mut World) {
-        let unsettled = world.resource::<TimerQueues>().unsettled();
+        let unsettled = world.resource::<TimerQueues>().new_timers();
         let entities: Vec<Entity> = unsettled.map(|(entity, _)| entity).collect();
         Self::note_all(world, entities);
     }

@@ -219,8 +219,8 @@ fn check_parents(
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
     let parents = saved.iter();
-    let parents = parents.filter_map(|saved| Some((saved.entity, saved.clock_parent()?)));
-    let parents: EntityHashMap<ClockId> = parents.collect();
+    let parents = parents.filter_map(|saved| Some((saved.entity, saved.own_clock()?.parent())));
+    let parents: EntityHashMap<Option<ClockId>> = parents.collect();
     let targets = parents
         .keys()
         .filter_map(|&clock| Some((*map.get(&clock)?, clock)));
@@ -236,7 +236,7 @@ fn check_parents(
             }
             path.push(at);
             match parents.get(&at) {
-                Some(&ClockId::Own(parent)) => at = parent,
+                Some(&Some(ClockId::Own(parent))) => at = parent,
                 Some(_) => break,
                 None => {
                     let here = clock_of_world(world, map, at);
@@ -260,7 +260,7 @@ fn check_clocks(
     saved: &[SavedEntity],
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
-    let has_clock = |saved: &SavedEntity| (saved.entity, saved.clock_parent().is_some());
+    let has_clock = |saved: &SavedEntity| (saved.entity, saved.own_clock().is_some());
     let has_clock: EntityHashMap<bool> = saved.iter().map(has_clock).collect();
     for SavedEntity { entity, parts } in saved {
         for part in parts {
@@ -294,7 +294,7 @@ fn clock_of_world(world: &World, map: &EntityHashMap<Entity>, saved: Entity) -> 
 
 /// Returns the entities of the clocks that drive a clock of the world.
 fn parents_in_world(world: &World, clock: Entity) -> impl Iterator<Item = Entity> {
-    let parent = |clock| match world.get::<Clock>(clock)?.parent() {
+    let parent = |clock| match world.get_resource::<ClockTable>()?.parent_of(clock)? {
         ClockId::Own(parent) => Some(parent),
         _ => None,
     };

@@ -13,7 +13,7 @@ use super::{
     Content, SaveError, SavedEntity, SavedTimers, Unsavable, UnsavableComponent, UnsavableTimer,
 };
 use crate::{
-    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, take_settings},
+    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, settle_clocks},
     message::{Inbox, visit_letters},
     owner::{Owned, OwnedBy, owner_of},
     pause::{PausedBy, Pauses},
@@ -30,7 +30,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     world.flush();
     Inbox::move_to_mailbag(world);
     timer::add_modified_clocks(world);
-    take_settings(world);
+    settle_clocks(world);
     timer::order_loaded(world);
     let mut mail = MailData::default();
     visit_letters(world, |_, letter| {
@@ -98,7 +98,7 @@ pub(crate) fn save_entities(
 ) -> Vec<Result<SavedTimers, SaveError>> {
     world.flush();
     timer::add_modified_clocks(world);
-    take_settings(world);
+    settle_clocks(world);
     timer::order_loaded(world);
     let kinds = PartKinds::of(world);
     let mut collector = Collector::new(world, &kinds);
@@ -227,7 +227,7 @@ impl<'w> Collector<'w> {
         for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
             parts.extend(match part {
                 Part::Clock(_) => {
-                    let clock = capture.times.save(entity);
+                    let clock = capture.times.save_of(entity);
                     clock.map(|clock| Part::Clock(Box::new(clock)))
                 }
                 Part::Timer(_) => capture.save(entity, timer::Kind::Timer).map(Part::Timer),

@@ -11,7 +11,7 @@ use bevy_ecs::{
 use super::{Content, LoadError, SavedEntity, SavedTimers, check::check_saved};
 use crate::{
     clock::{
-        ClockId, ClockTable, TimePassed, clock_of, load_clock, take_settings, update_clock_later,
+        ClockId, ClockTable, TimePassed, clock_of, load_clock, settle_clocks, update_clock_later,
     },
     message::MessageWorldExt,
     owner::owner_of,
@@ -34,7 +34,7 @@ pub(crate) fn load_timers(
     entities: &mut EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
     world.flush();
-    take_settings(world);
+    settle_clocks(world);
     check_saved(world, saved, entities)?;
     let mut mail = letters(world, saved.mail())?;
     begin_loading(world, saved, entities);
@@ -137,7 +137,7 @@ fn carry_cooldowns(
     entities: &EntityHashMap<Entity>,
     passed: &TimePassed,
 ) {
-    let clocks = saved.iter().filter(|saved| saved.clock_parent().is_some());
+    let clocks = saved.iter().filter(|saved| saved.own_clock().is_some());
     let clocks: EntityHashSet = clocks.map(|saved| entities[&saved.entity]).collect();
     for saved in saved {
         let then = saved.parts.iter().find_map(|part| match part {
@@ -241,7 +241,7 @@ fn load_parts(
 /// parent, and that one no longer runs on a clock below it.
 fn clocks_after_parents(saved: &[SavedEntity]) -> Vec<&SavedEntity> {
     let clocks = saved.iter();
-    let clocks = clocks.filter_map(|it| Some((it.entity, (it, it.clock_parent()?))));
+    let clocks = clocks.filter_map(|it| Some((it.entity, (it, it.own_clock()?.parent()))));
     let mut waiting: EntityHashMap<_> = clocks.clone().collect();
     let mut in_order = Vec::new();
     for (clock, _) in clocks {
@@ -250,7 +250,7 @@ fn clocks_after_parents(saved: &[SavedEntity]) -> Vec<&SavedEntity> {
         while let Some((saved, parent)) = next {
             in_order.push(saved);
             next = match parent {
-                ClockId::Own(parent) => waiting.remove(&parent),
+                Some(ClockId::Own(parent)) => waiting.remove(&parent),
                 _ => None,
             };
         }

@@ -10,8 +10,10 @@ use crate::{
     clock::{ClockTable, ClockTimes},
     queue::NEVER,
     timer::{
-        Finished, Kind, Timer, TimerQueues, WhenDone, end::Origin, place::Place, queued::Mark,
-        setting::Setting,
+        Finished, Kind, Timer, TimerQueues, WhenDone,
+        end::Origin,
+        place::{NO_CLOCK, Place},
+        queued::Mark,
     },
 };
 
@@ -19,7 +21,6 @@ use crate::{
 ///
 /// A change of a clock has reached the clocks below it.
 pub(crate) struct Capture<'w> {
-    world: &'w World,
     queues: &'w TimerQueues,
     table: &'w ClockTable,
     pub(crate) times: ClockTimes<'w>,
@@ -46,7 +47,6 @@ impl<'w> Capture<'w> {
             }
         }
         Some(Self {
-            world,
             queues,
             table: world.get_resource()?,
             times: ClockTimes::of(world)?,
@@ -67,9 +67,7 @@ impl<'w> Capture<'w> {
     pub(super) fn state(&mut self, entity: EntityRef, kind: Kind) -> Option<TimerState> {
         let component = kind.on(entity)?;
         match component.seat.place() {
-            Some(place) if self.queues.timer(place).is_some() => {
-                self.armed((entity.id(), kind), component.delay, place)
-            }
+            Some(place) if self.queues.timer(place).is_some() => self.armed(component.delay, place),
             _ if self.ended.contains(&(entity.id(), kind)) => Some(TimerState::Finished),
             // It has timed out, and its `NoAnswer` is on the way.
             _ if kind == Kind::Request => Some(TimerState::Finished),
@@ -79,23 +77,13 @@ impl<'w> Capture<'w> {
     }
 
     /// Returns the state of a timer in the queue of a clock.
-    fn armed(
-        &mut self,
-        (entity, kind): (Entity, Kind),
-        delay: u64,
-        (clock, key): Place,
-    ) -> Option<TimerState> {
+    fn armed(&mut self, delay: u64, (clock, key): Place) -> Option<TimerState> {
         let queue = self.queues.get(clock)?;
         let timer = queue.timers.get(key)?;
         let sequence = queue.armed_as(key)?;
-        // A component that arrived later may have put a new timer on another clock.
-        if timer.is(Mark::Unsettled) {
-            let setting = Setting::of(self.world, entity, kind)?;
-            let found = self.table.find(setting.clock).ok();
-            if found.is_none_or(|found| found.key != clock) {
-                let random = timer.random();
-                return Some(TimerState::Unsettled { sequence, random });
-            }
+        if clock == NO_CLOCK {
+            let random = timer.random();
+            return Some(TimerState::Unsettled { sequence, random });
         }
         let reading = self.times.reading(clock)?;
         let deadline = queue.deadline(key, reading.now)?;
@@ -113,6 +101,7 @@ impl<'w> Capture<'w> {
             left: timer.left().and_then(NonZeroU32::new),
             interval: timer.interval,
             random: timer.random(),
+            is_chosen: timer.is(Mark::Chosen),
         }))
     }
 }

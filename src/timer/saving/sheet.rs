@@ -124,6 +124,11 @@ impl Sheet {
     }
 
     /// Returns the timers, and the page of each: the number of the sheet and of the line.
+    /// Notes that a timer is about to change, so that the states no longer hold.
+    pub(in crate::timer) fn note_change(&self) {
+        self.changes.note();
+    }
+
     fn pages(&self) -> impl Iterator<Item = (TimerName, u64)> {
         let pages = u64::from(self.number) << 32..;
         let lines = self.lines.iter().zip(pages);

@@ -11,7 +11,10 @@ use super::fields::Fields;
 use crate::{
     clock::{ClockId, Reading},
     queue::NEVER,
-    timer::{queued::ArmedTimer, random::RandomInterval},
+    timer::{
+        queued::{ArmedTimer, Mark},
+        random::RandomInterval,
+    },
 };
 
 /// The state of a timer, a time-out or a lifetime.
@@ -60,12 +63,15 @@ pub(crate) struct Progress {
     /// The current interval in nanoseconds.
     pub(in crate::timer) interval: Option<NonZeroU64>,
     pub(in crate::timer) random: Option<RandomInterval>,
+    /// Whether the timer chose its clock.
+    #[cfg_attr(feature = "serialize", serde(default))]
+    pub(super) is_chosen: bool,
 }
 
 #[cfg(feature = "serialize")]
 impl serde::Serialize for Progress {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Fields::new(serializer, "Progress", 10)?;
+        let mut fields = Fields::new(serializer, "Progress", 11)?;
         fields.required("sequence", &self.sequence)?;
         fields.add("clock", &self.clock)?;
         fields.required("now", &self.now)?;
@@ -76,6 +82,7 @@ impl serde::Serialize for Progress {
         fields.add("left", &self.left)?;
         fields.add("interval", &self.interval)?;
         fields.add("random", &self.random)?;
+        fields.add("is_chosen", &self.is_chosen)?;
         fields.end()
     }
 }
@@ -108,6 +115,7 @@ impl Progress {
             timer.change_rare(|rare| rare.random = self.random);
         }
         timer.set_wait(self.wait, delay);
+        timer.set(Mark::Chosen, self.is_chosen);
     }
 
     /// Lets time pass on the clock of the wait.

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Clock, ClocksMut, DuePlugin, DueSystems, OwnedBy, Paused, Timer, TimerFired, UpdateComponent,
+    Clock, ClocksMut, DuePlugin, DueSystems, DueWorldExt, OwnedBy, Paused, Timer, TimerFired,
+    UpdateComponent,
+    clock::ClockMut,
     message::{Delivery, MessageComponent, MessageEntityCommandsExt, MessageWorldExt},
     moving::MoveWorldExt,
 };
@@ -91,14 +93,14 @@ fn the_speed_and_the_pause_of_a_clock_count() {
     let clock = app.world_mut().spawn(Clock::new().with_speed(2.0)).id();
     app.world_mut().spawn(Timer::after(ms(100)).on(clock));
     assert_eq!(wait_after_frame(&mut app), Some(ms(40)));
-    let mut change = |change: fn(&mut Clock)| {
-        change(&mut app.world_mut().get_mut::<Clock>(clock).expect("spawned"));
-        assert_eq!(wait(&mut app), ZERO, "to follow the clock");
-        wait_after_frame(&mut app)
+    let mut change = |change: fn(&mut ClockMut)| {
+        let changed = app.world_mut().change_clock(clock, change);
+        changed.expect("spawned");
+        wait(&mut app)
     };
-    assert_eq!(change(Clock::pause), None);
+    assert_eq!(change(|clock| clock.pause()), None);
     assert_eq!(change(|clock| clock.set_speed(0.5)), None, "still paused");
-    assert_eq!(change(Clock::unpause), Some(ms(150)));
+    assert_eq!(change(|clock| clock.unpause()), Some(ms(160)));
 }
 
 #[test]
@@ -235,14 +237,12 @@ fn a_callback_waits_with_its_clock() {
         .spawn(UpdateComponent::new(|_| ()).on(clock));
     assert_eq!(wait_after_frame(&mut app), ZERO);
     app.world_mut()
-        .get_mut::<Clock>(clock)
-        .expect("spawned")
-        .pause();
+        .change_clock(clock, |clock| clock.pause())
+        .expect("spawned");
     assert_eq!(wait_after_frame(&mut app), None);
     app.world_mut()
-        .get_mut::<Clock>(clock)
-        .expect("spawned")
-        .unpause();
+        .change_clock(clock, |clock| clock.unpause())
+        .expect("spawned");
     advance(&mut app, ms(10));
     assert_eq!(wait_after_frame(&mut app), ZERO);
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, Clocks, ClocksMut, DespawnAfter, MissedTicks, OnClock, OwnedBy, Paused, Timer,
+    Clock, ClockId, Clocks, DespawnAfter, MissedTicks, OnClock, OwnedBy, Paused, Timer,
     clock::SpeedModifier,
     message::{MessageContext, NoAnswer, Packet},
     prelude::*,
@@ -274,35 +274,38 @@ impl Game {
             self.world().spawn((modifier, time));
             return;
         }
-        let Some(mut clock) = self.world().get_mut::<Clock>(entity) else {
+        if what == 2 {
+            let clock = Clock::new().with_speed(speed);
+            if let Ok(mut entity) = self.world().get_entity_mut(entity) {
+                entity.insert(clock);
+            }
             return;
-        };
-        match what {
-            2 => clock.pause(),
+        }
+        // It may be gone.
+        _ = self.world().change_clock(entity, |clock| match what {
+            7 => clock.pause(),
             3 => clock.unpause(),
             4 => clock.set_speed(speed),
             5 => clock.advance_by(span),
             6 => clock.set_now(span),
-            7 => *clock = Clock::new().with_speed(speed),
             _ => {
                 let parent = parent.map_or(ClockId::Real, ClockId::Own);
-                clock.set_parent(parent);
+                _ = clock.set_parent(parent);
             }
-        }
+        });
     }
 
     fn change_built_in_clock(&mut self, random: &mut Random) {
         let built_in = random.pick(&[ClockId::Real, ClockId::Virtual, ClockId::Fixed]);
         let (speed, is_paused) = (random.pick(&SPEEDS), random.one_in(4));
-        let change = move |mut clocks: ClocksMut| {
-            let mut clock = clocks.get_mut(built_in).expect("it is built in");
+        let changed = self.world().change_clock(built_in, |clock| {
             clock.set_speed(speed);
             match is_paused {
                 true => clock.pause(),
                 false => clock.unpause(),
             }
-        };
-        self.world().run_system_once(change).expect("it is valid");
+        });
+        changed.expect("it is built in");
     }
 
     fn change_pause(&mut self, random: &mut Random) {
@@ -355,12 +358,7 @@ impl Game {
             1 => _ = entity.remove::<DespawnAfter>(),
             2 => _ = entity.insert(DespawnAfter::new(span)),
             3 => _ = entity.insert(OnClock(clock)),
-            4 => {
-                if let Some(mut on) = entity.get_mut::<OnClock>() {
-                    on.0 = clock;
-                }
-            }
-            5 => _ = entity.remove::<OnClock>(),
+            4 | 5 => _ = entity.remove::<OnClock>(),
             6 => _ = entity.remove::<TimerAction>(),
             #[cfg(feature = "worlds")]
             7 if entity.contains::<StableKey>() => _ = entity.remove::<StableKey>(),

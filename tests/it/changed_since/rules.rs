@@ -2,8 +2,8 @@
 
 use bevy_app::{App, First};
 use bevy_due::{
-    Clock, Clocks, ClocksMut, OnClock, OwnedBy, Paused, Timer,
-    clock::SpeedModifier,
+    Clock, Clocks, OnClock, OwnedBy, Paused, Timer,
+    clock::{ClockMut, SpeedModifier},
     conditions::run_clock_if,
     message::Packet,
     moving::{HeldMail, MoveWorldExt},
@@ -20,7 +20,7 @@ use bevy_ecs::{
     system::RunSystemOnce,
 };
 
-use crate::support::{advance_ms, ms, unobserved_app};
+use crate::support::{advance_ms, change_clock, ms, unobserved_app};
 
 /// An owner with a cooldown, a timer that it owns, a clock, and a timer and a cooldown on the clock.
 struct Cast {
@@ -76,12 +76,8 @@ impl Cast {
         advance_ms(&mut self.app, millis);
     }
 
-    fn built_in(&mut self, clock: ClockId, change: impl FnOnce(&mut Clock)) {
-        let mut change = Some(change);
-        let mut clocks = bevy_ecs::system::SystemState::<ClocksMut>::new(self.world());
-        let mut clocks = clocks.get_mut(self.world()).expect("it is valid");
-        let mut clock = clocks.get_mut(clock).expect("it is built in");
-        change.take().expect("called once")(&mut clock);
+    fn change_clock(&mut self, clock: impl Into<ClockId>, change: impl FnOnce(&mut ClockMut)) {
+        change_clock(&mut self.app, clock, change);
     }
 }
 
@@ -253,18 +249,17 @@ fn the_pause_of_a_timer_that_is_not_armed_yet_is_reported() {
 
 #[test]
 fn everything_on_a_clock_that_has_changed_is_reported() {
-    let changes: [fn(&mut Clock); 4] = [
-        |clock| clock.pause(),
-        |clock| clock.set_speed(2.0),
-        |clock| clock.advance_by(ms(1)),
-        |clock| *clock = Clock::new().with_speed(0.5),
+    let changes: [fn(&mut Cast); 5] = [
+        |cast| cast.change_clock(cast.clock, |clock| clock.pause()),
+        |cast| cast.change_clock(cast.clock, |clock| clock.set_speed(2.0)),
+        |cast| cast.change_clock(cast.clock, |clock| clock.advance_by(ms(1))),
+        |cast| cast.change_clock(cast.clock, |clock| clock.set_now(ms(1))),
+        |cast| {
+            let slow = Clock::new().with_speed(0.5);
+            cast.entity(cast.clock).insert(slow);
+        },
     ];
     for change in changes {
-        let change = |cast: &mut Cast| {
-            let clock = cast.clock;
-            let mut clock = cast.world().get_mut(clock).expect("it is there");
-            change(&mut clock);
-        };
         assert_changes(change, |cast| [cast.clock, cast.on_clock, cast.cooldown]);
     }
     let mut cast = Cast::new();
@@ -297,10 +292,7 @@ fn the_clocks_below_a_clock_that_has_changed_are_reported() {
     let below = cast.world().spawn(Clock::of(clock)).id();
     let timer = cast.world().spawn(Timer::after(9.0).on(below)).id();
     cast.advance(100);
-    let slow = |cast: &mut Cast| {
-        let mut clock = cast.world().get_mut::<Clock>(clock).expect("it is there");
-        clock.set_speed(0.5);
-    };
+    let slow = |cast: &mut Cast| cast.change_clock(clock, |clock| clock.set_speed(0.5));
     let all = [clock, cast.on_clock, cast.cooldown, below, timer];
     assert_eq!(changed(&mut cast, slow), set(all));
 }
@@ -311,9 +303,9 @@ fn everything_on_a_built_in_clock_that_has_changed_is_reported() {
     let real = Timer::every(10.0).on(ClockId::Real);
     let real = cast.world().spawn(real).id();
     cast.advance(100);
-    let fast = |cast: &mut Cast| cast.built_in(ClockId::Real, |clock| clock.set_speed(2.0));
+    let fast = |cast: &mut Cast| cast.change_clock(ClockId::Real, |clock| clock.set_speed(2.0));
     assert_eq!(changed(&mut cast, fast), set([real]));
-    let pause = |cast: &mut Cast| cast.built_in(ClockId::Virtual, Clock::pause);
+    let pause = |cast: &mut Cast| cast.change_clock(ClockId::Virtual, |clock| clock.pause());
     let on_game_clock = [
         cast.owner,
         cast.timer,
@@ -334,11 +326,10 @@ fn what_is_on_another_clock_by_the_choice_of_its_owner_is_reported() {
     cast.entity(timer).insert(Cooldown::new(1.0));
     let chooses = |cast: &mut Cast| _ = cast.entity(owner).insert(OnClock::new(clock));
     assert_eq!(changed(&mut cast, chooses), set([owner, timer]));
-    let in_place = |cast: &mut Cast| {
-        let mut on = cast.entity(owner);
-        on.get_mut::<OnClock>().expect("it is there").0 = ClockId::Real;
-    };
-    assert_eq!(changed(&mut cast, in_place), set([owner, timer]));
+    let another = |cast: &mut Cast| _ = cast.entity(owner).insert(OnClock::new(ClockId::Real));
+    assert_eq!(changed(&mut cast, another), set([owner, timer]));
+    let none = |cast: &mut Cast| _ = cast.entity(owner).remove::<OnClock>();
+    assert_eq!(changed(&mut cast, none), set([owner, timer]));
 }
 
 #[test]

@@ -65,8 +65,7 @@ fn a_slowed_unit_without_a_clock_stays_in_its_arena() {
     app.world_mut().spawn(SpeedModifier::new(unit, 0.5));
     play(&mut app, 2);
     assert_eq!(attacks(&app, unit), 2);
-    let clock = app.world().get::<Clock>(unit).expect("it has a clock");
-    assert_eq!(clock.parent(), arena.into());
+    assert_eq!(clock(&mut app, unit).parent(), Some(arena.into()));
     let now = move |clocks: Clocks| (clocks.now(arena), clocks.now(unit));
     let now = app.world_mut().run_system_once(now).unwrap();
     assert_eq!(
@@ -74,7 +73,7 @@ fn a_slowed_unit_without_a_clock_stays_in_its_arena() {
         (Ok(ms(3000)), Ok(ms(2000))),
         "it went on from the time of the arena"
     );
-    app.world_mut().get_mut::<Clock>(arena).unwrap().pause();
+    change_clock(&mut app, arena, |clock| clock.pause());
     play(&mut app, 10);
     assert_eq!(attacks(&app, unit), 2);
 }
@@ -104,8 +103,7 @@ fn a_unit_with_a_clock_enters_an_arena() {
     let arena = app.world_mut().spawn(Clock::new().with_speed(2.0)).id();
     let unit = app.world_mut().spawn((attacking(), Clock::new())).id();
     play(&mut app, 1);
-    let mut clock = app.world_mut().get_mut::<Clock>(unit).unwrap();
-    clock.set_parent(arena);
+    change_clock(&mut app, unit, |clock| clock.set_parent(arena).unwrap());
     play(&mut app, 2);
     assert_eq!(attacks(&app, unit), 5);
 }
@@ -218,11 +216,10 @@ fn a_day_that_is_skipped_brings_one_merchant_and_a_day_that_is_advanced_brings_e
             merchant.id()
         });
         play(&mut app, 1);
-        let mut clock = app.world_mut().get_mut::<Clock>(sun).unwrap();
-        match skips {
+        change_clock(&mut app, sun, |clock| match skips {
             true => clock.skip_by(ms(72_000)),
             false => clock.advance_by(ms(72_000)),
-        }
+        });
         play(&mut app, 1);
         assert_eq!(merchants.map(|it| attacks(&app, it)), [expected; 2]);
         // The grid is as before.

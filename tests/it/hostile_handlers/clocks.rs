@@ -1,49 +1,15 @@
-//! Clocks that are inserted again, paused or despawned while timers and callbacks run on them.
+//! Clocks that are replaced, paused or despawned while timers and callbacks run on them.
 
 use super::*;
-use crate::support::{updates::*, *};
-use bevy_due::{MissedTicks, TimerFired};
+use crate::support::{advance_ms, app, app_with, burst_limit, cancelled, fired, firings, spawn};
+use bevy_due::{ClocksMut, MissedTicks, TimerFired};
 
 #[test]
-fn a_built_in_clock_inserted_again_does_not_jump() {
+fn a_timer_inserted_before_its_clock_is_replaced_stays_armed() {
     let mut app = app();
-    advance_ms(&mut app, 1000);
-    insert_again(&mut app, ClockId::Virtual);
-    assert_eq!(
-        now(&app, ClockId::Virtual),
-        ms(1000),
-        "inserting the clock again should not move it"
-    );
-    advance_ms(&mut app, 10);
-    assert_eq!(
-        now(&app, ClockId::Virtual),
-        ms(1010),
-        "the clock should go on by one frame"
-    );
-}
-
-#[test]
-fn a_built_in_clock_inserted_again_gives_callbacks_the_time_of_one_frame() {
-    let mut app = app();
-    let entity = app.world_mut().spawn((Ticks::default(), note_time())).id();
-    advance_ms(&mut app, 1000);
-    insert_again(&mut app, ClockId::Virtual);
-    advance_ms(&mut app, 10);
-    assert_eq!(
-        times(&mut app, entity),
-        [(1000, 1000), (10, 1010)],
-        "the second call should get the time of its own frame only"
-    );
-}
-
-#[test]
-fn a_timer_inserted_before_a_built_in_clock_is_replaced_stays_armed() {
-    let mut app = app();
-    let timer = Timer::after(ms(10)).on(ClockId::Virtual);
-    app.world_mut().spawn(timer);
-    change_clock(app.world_mut(), ClockId::Virtual, |clock| {
-        *clock = Clock::new();
-    });
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    app.world_mut().spawn(Timer::after(ms(10)).on(clock));
+    app.world_mut().entity_mut(clock).insert(Clock::new());
     assert_eq!(cancelled(&mut app), [], "nothing should be cancelled");
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app).len(), 1, "the timer should fire");
@@ -114,10 +80,6 @@ fn a_fast_forward_of_either_cadence_despawns_finished_timers() {
     }
 }
 
-fn insert_again(app: &mut App, clock: ClockId) {
-    change_clock(app.world_mut(), clock, |clock| *clock = clock.clone());
-}
-
 /// A timer with eight firings whose clock is paused at the third one, in the middle of a burst.
 struct BurstOnPausedClock {
     app: App,
@@ -133,13 +95,11 @@ impl BurstOnPausedClock {
             .with_missed_ticks(missed_ticks)
             .on(clock);
         spawn(&mut app, "timer", timer);
-        app.add_observer(
-            move |fired: On<TimerFired>, mut clocks: Query<&mut Clock>| {
-                if fired.count() == 3 {
-                    clocks.get_mut(clock).unwrap().pause();
-                }
-            },
-        );
+        app.add_observer(move |fired: On<TimerFired>, mut clocks: ClocksMut| {
+            if fired.count() == 3 {
+                clocks.get_mut(clock).unwrap().pause();
+            }
+        });
         Self { app, clock }
     }
 
@@ -164,7 +124,6 @@ impl BurstOnPausedClock {
     }
 
     fn resume(&mut self) {
-        let mut clock = self.app.world_mut().get_mut::<Clock>(self.clock).unwrap();
-        clock.unpause();
+        change_clock(self.app.world_mut(), self.clock, |clock| clock.unpause());
     }
 }

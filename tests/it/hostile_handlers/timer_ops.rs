@@ -135,11 +135,6 @@ impl ClockOp {
     fn apply(self, world: &mut World, clock: usize) {
         let cast = world.resource::<Cast>();
         let entity = cast.clocks[clock];
-        let with_clock = |world: &mut World, change: fn(&mut Clock)| {
-            if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-                change(&mut clock);
-            }
-        };
         match self {
             Self::Despawn => _ = world.try_despawn(entity),
             Self::Spawn => spawn_clock(world, clock, Clock::new()),
@@ -148,28 +143,27 @@ impl ClockOp {
                 let clock = Clock::of(parent.id(cast));
                 change(world, entity, |e| _ = e.insert(clock));
             }
-            Self::Assign(parent) => {
-                let new = Clock::of(parent.id(cast));
-                change_clock(world, entity.into(), |clock| *clock = new);
-            }
+            Self::InsertManual => change(world, entity, |e| _ = e.insert(Clock::manual())),
             Self::SetParent(parent) => {
                 let parent = parent.id(cast);
-                change_clock(world, entity.into(), |clock| {
-                    // The parent may not exist, or make a cycle.
-                    clock.set_parent(parent);
-                });
+                // The parent may not exist, or make a cycle.
+                change_clock(world, entity, |clock| _ = clock.set_parent(parent));
             }
             Self::Swap(other) => {
                 let entities = [entity, cast.clocks[other]];
-                let mut clocks = world.query::<&mut Clock>();
-                if let Ok([mut a, mut b]) = clocks.get_many_mut(world, entities) {
-                    core::mem::swap(&mut *a, &mut *b);
+                let [a, b] = entities.map(|clock| world.get::<Clock>(clock).cloned());
+                for (entity, other) in entities.into_iter().zip([b, a]) {
+                    change(world, entity, |e| {
+                        _ = other.map(|clock| e.insert(clock).id());
+                    });
                 }
             }
-            Self::Pause => with_clock(world, |clock| clock.pause()),
-            Self::Resume => with_clock(world, |clock| clock.unpause()),
-            Self::Stop => with_clock(world, |clock| clock.set_speed(0.0)),
-            Self::Double => with_clock(world, |clock| clock.set_speed(2.0)),
+            Self::Pause => change_clock(world, entity, |clock| clock.pause()),
+            Self::Resume => change_clock(world, entity, |clock| clock.unpause()),
+            Self::Stop => change_clock(world, entity, |clock| clock.set_speed(0.0)),
+            Self::Double => change_clock(world, entity, |clock| clock.set_speed(2.0)),
+            Self::AdvanceBy(by) => change_clock(world, entity, |clock| clock.advance_by(by)),
+            Self::SkipBy(by) => change_clock(world, entity, |clock| clock.skip_by(by)),
             Self::FastForward(by) => _ = world.fast_forward(entity, by),
         }
     }
@@ -191,7 +185,7 @@ impl BuiltInClockOp {
         change_clock(world, BUILT_IN_CLOCKS[clock], |clock| match self {
             Self::Pause => clock.pause(),
             Self::Resume => clock.unpause(),
-            Self::Assign => *clock = Clock::new(),
+            Self::SetNow => clock.set_now(ms(1000)),
         });
     }
 }
@@ -224,7 +218,7 @@ impl Repair {
             repair_clock(world, index);
         }
         if index < BUILT_IN_CLOCKS.len() {
-            change_clock(world, BUILT_IN_CLOCKS[index], Clock::unpause);
+            change_clock(world, BUILT_IN_CLOCKS[index], |clock| clock.unpause());
         }
         self.repair_timer(world, index);
     }

@@ -77,10 +77,9 @@ pub(crate) enum ClockOp {
     Spawn,
     Remove,
     Insert(Parent),
-    /// Overwrites the value in place.
-    Assign(Parent),
+    InsertManual,
     SetParent(Parent),
-    /// Swaps the value with that of another clock.
+    /// Swaps the component with that of another clock.
     Swap(usize),
     Pause,
     Resume,
@@ -88,6 +87,8 @@ pub(crate) enum ClockOp {
     Stop,
     /// Sets the speed to two.
     Double,
+    AdvanceBy(Duration),
+    SkipBy(Duration),
     FastForward(Duration),
 }
 
@@ -106,8 +107,8 @@ pub(crate) enum Parent {
 pub(crate) enum BuiltInClockOp {
     Pause,
     Resume,
-    /// Overwrites the value in place.
-    Assign,
+    /// Sets the time to one second.
+    SetNow,
 }
 
 /// The behaviour of a handler in one of its calls. Without operations, it does nothing.
@@ -239,10 +240,12 @@ fn any_clock_op() -> impl Strategy<Value = ClockOp> {
         Just(ClockOp::Despawn),
         Just(ClockOp::Remove),
         parent.clone().prop_map(ClockOp::Insert),
-        parent.clone().prop_map(ClockOp::Assign),
+        Just(ClockOp::InsertManual),
         parent.prop_map(ClockOp::SetParent),
         (0..CLOCKS).prop_map(ClockOp::Swap),
         change,
+        any_fast_forward().prop_map(ClockOp::AdvanceBy),
+        any_fast_forward().prop_map(ClockOp::SkipBy),
         any_fast_forward().prop_map(ClockOp::FastForward),
     ]
 }
@@ -250,7 +253,7 @@ fn any_clock_op() -> impl Strategy<Value = ClockOp> {
 fn any_built_in_clock_op() -> impl Strategy<Value = BuiltInClockOp> {
     prop_oneof![
         3 => Just(BuiltInClockOp::Resume),
-        3 => Just(BuiltInClockOp::Assign),
+        3 => Just(BuiltInClockOp::SetNow),
         1 => Just(BuiltInClockOp::Pause),
     ]
 }

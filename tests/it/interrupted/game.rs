@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, Cooldown, OnClock, Owned, OwnedBy, Paused, PausedBy, TimerCancelled,
+    Clock, ClockId, Clocks, Cooldown, OnClock, Owned, OwnedBy, Paused, PausedBy, TimerCancelled,
     TimerFired, message::MessageWorldExt, prelude::*, save::SaveWorldExt, timer::TimerStatus,
 };
 use bevy_ecs::{
@@ -400,11 +400,13 @@ fn view(world: &mut World, party: usize, slot: usize) -> Option<View> {
         let owned = owned.map(|it| (cast.name(it), status(it), timers.lifetime(it)));
         (status(entity), timers.lifetime(entity), owned.collect())
     });
-    let it = world.entity(entity);
-    let clock = it.get::<Clock>().map(|clock| {
-        let now = world.clock_now(entity).expect("it has a clock");
-        (now, clock.speed(), clock.is_paused())
+    let clock = world.get::<Clock>(entity).is_some().then(|| {
+        let mut clocks = bevy_ecs::system::SystemState::<Clocks>::new(world);
+        let clocks = clocks.get(world).expect("there are clocks");
+        let clock = clocks.get(entity).expect("it has a clock");
+        (clock.now(), clock.speed(), clock.is_paused())
     });
+    let it = world.entity(entity);
     let pauses = it.get::<PausedBy>();
     let paused_by = pauses.into_iter().flat_map(PausedBy::iter);
     Some(View {

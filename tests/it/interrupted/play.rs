@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use bevy_due::{
-    Clock, ClockId, ClocksMut, Cooldown, DespawnAfter, OnClock, OwnedBy, Paused, PausedBy, Timer,
-    TimerAction, TimerFired,
+    Clock, ClockId, Cooldown, DespawnAfter, OnClock, OwnedBy, Paused, PausedBy, Timer, TimerAction,
+    TimerFired,
     clock::SpeedModifier,
     message::{
         MessageCommandsExt, MessageContext, MessageEntityCommandsExt, MessageWorldExt, NoAnswer,
@@ -13,7 +13,7 @@ use bevy_due::{
     prelude::*,
     timer::{Keyed, Pauses, TimerMut},
 };
-use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemState};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
 use super::{
     game::{Answer, CLOCKS, Cast, Entry, Heard, Record, Word, now},
@@ -153,19 +153,15 @@ pub(crate) fn change_clock(world: &mut World, of: ClockId, party: usize, change:
         ClockChange::SetParent(parent) => clock(world, party, *parent),
         _ => ClockId::Virtual,
     };
-    let mut state = SystemState::<ClocksMut>::new(world);
-    let mut clocks = state.get_mut(world).expect("the app has the plugin");
-    let Ok(mut clock) = clocks.get_mut(of) else {
-        return;
-    };
-    match *change {
+    // It may be gone.
+    _ = world.change_clock(of, |clock| match *change {
         ClockChange::Pause(true) => clock.pause(),
         ClockChange::Pause(false) => clock.unpause(),
         ClockChange::Speed(speed) => clock.set_speed(speed),
         ClockChange::Advance(by) => clock.advance_by(Duration::from_millis(by)),
         ClockChange::SetNow(now) => clock.set_now(Duration::from_millis(now)),
-        ClockChange::SetParent(_) => clock.set_parent(parent),
-    }
+        ClockChange::SetParent(_) => _ = clock.set_parent(parent),
+    });
 }
 
 /// Plays an operation of a party.

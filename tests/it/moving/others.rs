@@ -126,7 +126,7 @@ fn an_entity_comes_without_what_leads_to_one_that_does_not() {
     assert!(!world.entity(hero).contains::<OwnedBy>());
     assert!(!world.entity(hero).contains::<OnClock>());
     assert_eq!(
-        world.get::<Clock>(clock).map(Clock::parent),
+        world.get::<Clock>(clock).and_then(Clock::parent),
         Some(ClockId::Virtual)
     );
     assert!(!world.entity(pause).contains::<Pauses>());

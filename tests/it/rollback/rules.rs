@@ -5,8 +5,8 @@ use std::{collections::VecDeque, panic::catch_unwind};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, Clock, ClockId, ClocksMut, Cooldown, DespawnAfter, OnClock, Owned, OwnedBy,
-    PausedBy, Timer, TimerAction, TimerCancelled,
+    ArmedTimers, Clock, ClockId, Cooldown, DespawnAfter, OnClock, Owned, OwnedBy, PausedBy, Timer,
+    TimerAction, TimerCancelled,
     clock::SpeedModifier,
     conditions::run_clock_if,
     message::{MessageCommandsExt, MessageEntityCommandsExt, NoAnswer, Packet, ReplyTo},
@@ -21,11 +21,13 @@ use bevy_ecs::{
     message::Messages,
     prelude::*,
     resource::IsResource,
-    system::RunSystemOnce,
 };
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
 
-use crate::support::errors::{errors, record, reports};
+use crate::support::{
+    change_clock, clock,
+    errors::{errors, record, reports},
+};
 
 const STEP: Duration = Duration::from_millis(100);
 
@@ -341,11 +343,7 @@ fn keys_and_clocks_of_entities_that_are_spawned_again_are_found() {
     let timer = timer.expect("it should be under its key again");
     assert_eq!((timer.owner, timer.clock), (owner, owner.into()));
     assert_eq!(timer.remaining, Duration::from_millis(400));
-    app.world_mut()
-        .entity_mut(owner)
-        .get_mut::<Clock>()
-        .unwrap()
-        .pause();
+    change_clock(&mut app, owner, |clock| clock.pause());
     app.update();
     let timer = app
         .world_mut()
@@ -399,45 +397,24 @@ fn a_clock_that_a_condition_holds_runs_as_before() {
 }
 
 #[test]
-fn a_snapshot_leaves_the_settings_of_clocks_to_the_next_frame() {
-    for takes_snapshot in [false, true] {
-        let mut app = app();
-        let no_clock = app.world_mut().spawn_empty().id();
-        let clock = app.world_mut().spawn(Clock::of(no_clock)).id();
-        app.update();
-        let set_parent = |app: &mut App, parent: ClockId| {
-            let mut clock = app
-                .world_mut()
-                .get_mut::<Clock>(clock)
-                .expect("it is there");
-            clock.set_parent(parent);
-        };
-        set_parent(&mut app, ClockId::Real);
-        let _snapshot = takes_snapshot.then(|| app.world_mut().snapshot_timers());
-        set_parent(&mut app, no_clock.into());
-        app.update();
-        let now = app.world().clock_now(clock);
-        assert_eq!(now, Ok(Duration::ZERO), "snapshot: {takes_snapshot}");
-    }
-}
-
-#[test]
-fn cooldowns_disabled_entities_and_assigned_clocks_are_restored() {
+fn cooldowns_disabled_entities_and_replaced_clocks_are_restored() {
     let mut app = app();
     let cooldown = Cooldown::new(Duration::from_secs(3));
     let hero = app.world_mut().spawn((cooldown, Clock::new())).id();
     let timer = app.world_mut().spawn((Timer::after(STEP), Disabled)).id();
     app.update();
-    *app.world_mut().get_mut::<Clock>(hero).unwrap() = Clock::new().with_speed(3.0);
+    let fast = Clock::new().with_speed(3.0);
+    app.world_mut().entity_mut(hero).insert(fast);
     let snapshot = app.world_mut().snapshot_timers();
     *app.world_mut().get_mut::<Cooldown>(hero).unwrap() = Cooldown::new(STEP);
-    *app.world_mut().get_mut::<Clock>(hero).unwrap() = Clock::new().with_speed(7.0);
+    let faster = Clock::new().with_speed(7.0);
+    app.world_mut().entity_mut(hero).insert(faster);
     app.world_mut().entity_mut(timer).remove::<Disabled>();
     let other = app.world_mut().spawn(Disabled).id();
     restore(&mut app, &snapshot);
     app.update();
     assert_eq!(app.world().get::<Cooldown>(hero), Some(&cooldown));
-    assert_eq!(app.world().get::<Clock>(hero).unwrap().speed(), 3.0);
+    assert_eq!(clock(&mut app, hero).speed(), 3.0);
     assert!(app.world().get::<Disabled>(timer).is_some());
     assert!(
         app.world().get::<Disabled>(other).is_some(),
@@ -620,31 +597,16 @@ fn a_reply_finds_a_request_that_was_spawned_again() {
 #[test]
 fn built_in_clocks_are_restored() {
     let mut app = app();
-    let change = |app: &mut App, change: fn(&mut Clock)| {
-        let system = move |mut clocks: ClocksMut| {
-            change(&mut clocks.get_mut(ClockId::Frames).unwrap());
-        };
-        app.world_mut().run_system_once(system).unwrap();
-    };
-    let speed = |app: &mut App| {
-        let system = |mut clocks: ClocksMut| clocks.get_mut(ClockId::Frames).unwrap().speed();
-        app.world_mut().run_system_once(system).unwrap()
-    };
-    change(&mut app, |clock| clock.set_speed(3.0));
+    let frames = ClockId::Frames;
+    change_clock(&mut app, frames, |clock| clock.set_speed(3.0));
     let snapshot = app.world_mut().snapshot_timers();
-    change(&mut app, |clock| clock.set_speed(5.0));
-    restore(&mut app, &snapshot);
-    assert_eq!(speed(&mut app), 3.0);
-    change(&mut app, |clock| *clock = Clock::new().with_speed(7.0));
-    restore(&mut app, &snapshot);
-    app.update();
-    assert_eq!(
-        speed(&mut app),
-        3.0,
-        "the assignment came after the snapshot"
-    );
-    change(&mut app, |clock| clock.set_speed(9.0));
-    assert_eq!(speed(&mut app), 9.0);
+    for _ in 0..2 {
+        change_clock(&mut app, frames, |clock| clock.set_speed(5.0));
+        restore(&mut app, &snapshot);
+        assert_eq!(clock(&mut app, frames).speed(), 3.0);
+        app.update();
+        assert_eq!(clock(&mut app, frames).speed(), 3.0);
+    }
 }
 
 #[test]
@@ -671,8 +633,9 @@ fn callbacks_follow_a_clock_to_the_fixed_schedule_and_back() {
     assert_eq!(calls(&mut app), 1);
     let snapshot = app.world_mut().snapshot_timers();
     let to_fixed = |app: &mut App, clock| {
-        let mut clock = app.world_mut().get_mut::<Clock>(clock).unwrap();
-        clock.set_parent(ClockId::Fixed);
+        change_clock(app, clock, |clock| {
+            clock.set_parent(ClockId::Fixed).unwrap();
+        });
     };
     to_fixed(&mut app, other);
     assert_eq!(calls(&mut app), 1, "another clock has moved");

@@ -212,8 +212,7 @@ fn timers_on_clocks_that_stand_still_do_not_wake_a_world() {
         game.pause();
         app.insert_resource(game);
         let world = app.world_mut();
-        let mut clock = Clock::of(ClockId::Real);
-        clock.pause();
+        let clock = Clock::of(ClockId::Real).paused();
         let clock = world.spawn(clock).id();
         for clock in [ClockId::Virtual, ClockId::Fixed, clock.into()] {
             world.spawn(Timer::every(ms(2)).on(clock));

@@ -4,7 +4,7 @@ use bevy_due::MissedTicks;
 use proptest::{option::weighted, prelude::*, sample::select};
 
 use crate::op::{
-    ALL_TOPICS, Action, At, Change, Done, KEYS, OWNERS, Ratio, SLOTS, Slot, Spec, To, Topic,
+    ALL_TOPICS, Action, At, Change, Done, FIRED, KEYS, OWNERS, Ratio, SLOTS, Slot, Spec, To, Topic,
 };
 
 pub(super) fn any_topic() -> BoxedStrategy<Topic> {
@@ -123,7 +123,7 @@ pub(super) fn any_owner() -> impl Strategy<Value = Slot> {
 
 /// Returns a slot and a lower one.
 pub(super) fn any_pair() -> impl Strategy<Value = (Slot, Slot)> {
-    let pairs = (1..SLOTS).flat_map(|slot| (0..slot.min(OWNERS)).map(move |owner| (slot, owner)));
+    let pairs = (1..FIRED).flat_map(|slot| (0..slot.min(OWNERS)).map(move |owner| (slot, owner)));
     select(pairs.collect::<Vec<_>>())
 }
 

@@ -2,7 +2,7 @@
 
 use bevy_due::{
     Clock, OnClock, PausedBy, Timer, UpdateComponent,
-    clock::SpeedModifier,
+    clock::{ClockMut, SpeedModifier},
     prelude::*,
     timer::{Keyed, Pauses, RunsWhilePaused},
 };
@@ -11,7 +11,7 @@ use bevy_time::{Time, Virtual};
 
 use super::{
     Condition, Held, Newcomer, Shared, handlers,
-    timers::{action, change, timer, with_clock},
+    timers::{action, change, change_clock, timer},
 };
 use crate::{
     entry::Entry,
@@ -74,6 +74,11 @@ impl Player<'_> {
             }
             Op::Live(slot, Some(delay)) => {
                 let life = DespawnAfter::new(self.shared.rules.span(delay));
+                self.ensure(slot).insert(life);
+            }
+            Op::LiveSince(slot, delay, since) => {
+                let span = |units| self.shared.rules.span(units);
+                let life = DespawnAfter::new(span(delay)).since(span(since));
                 self.ensure(slot).insert(life);
             }
             Op::Live(slot, None) => {
@@ -170,13 +175,18 @@ impl Player<'_> {
                 };
                 entity.insert(clock.with_speed(speed.get()));
             }
+            Op::ManualClock(slot) => _ = self.ensure(slot).insert(Clock::manual()),
             Op::RemoveClock(slot) => self.change(slot, |entity| _ = entity.remove::<Clock>()),
             Op::Speed(at, speed) => self.with_clock(at, |clock| clock.set_speed(speed.get())),
-            Op::PauseClock(at, true) => self.with_clock(at, Clock::pause),
-            Op::PauseClock(at, false) => self.with_clock(at, Clock::unpause),
+            Op::PauseClock(at, true) => self.with_clock(at, |clock| clock.pause()),
+            Op::PauseClock(at, false) => self.with_clock(at, |clock| clock.unpause()),
             Op::SetParent(slot, parent) => {
                 let parent = self.shared.cast().clock(parent);
-                self.with_clock(At::Own(slot), |clock| clock.set_parent(parent));
+                let clock = self.shared.cast().clock(At::Own(slot));
+                let set = self
+                    .world
+                    .change_clock(clock, |clock| clock.set_parent(parent));
+                self.refuse_unless(!matches!(set, Ok(Err(_))));
             }
             Op::SetNow(at, shown) => {
                 let shown = self.shared.rules.span(shown);
@@ -184,7 +194,14 @@ impl Player<'_> {
             }
             Op::Advance(at, by) => {
                 let by = self.shared.rules.span(by);
-                self.with_clock(at, |clock| clock.advance_by(by));
+                let clock = self.shared.cast().clock(at);
+                self.world
+                    .change_clock(clock, |clock| clock.advance_by(by))
+                    .ok();
+            }
+            Op::AdvanceTo(at, shown) => {
+                let shown = self.shared.rules.span(shown);
+                self.with_clock(at, |clock| clock.advance_to(shown));
             }
             Op::SkipTime(at, by) => {
                 let by = self.shared.rules.span(by);
@@ -246,9 +263,9 @@ impl Player<'_> {
         }
     }
 
-    fn with_clock(&mut self, at: At, change: impl FnOnce(&mut Clock)) {
+    fn with_clock(&mut self, at: At, change: impl FnOnce(&mut ClockMut)) {
         let clock = self.shared.cast().clock(at);
-        with_clock(self.world, clock, change);
+        change_clock(self.world, clock, change);
     }
 
     fn set_timer(&mut self, owner: Slot, key: usize, slot: Slot, spec: Spec, refreshes: bool) {

@@ -39,9 +39,14 @@ pub(super) fn add_codecs(world: &mut World) {
     );
 }
 
-pub(super) fn on_fired(fired: On<TimerFired>, shared: Res<Shared>, commands: Commands) {
+/// Each observer gets a copy of the event: writing another one over it changes nothing for others.
+pub(super) fn on_fired(mut fired: On<TimerFired>, shared: Res<Shared>, commands: Commands) {
     let firing = firing(&shared.cast(), &fired);
     shared.log(firing);
+    shared.note_fired(fired.entity());
+    if let Some(before) = shared.record().last_fired.replace(*fired) {
+        *fired = before;
+    }
     react(&shared, commands);
 }
 
@@ -62,6 +67,7 @@ pub(super) fn named(In(fired): In<TimerFired>, world: &mut World) {
     let shared = world.resource::<Shared>().clone();
     let id = shared.cast().id(fired.entity());
     shared.log(Entry::Acted(id, fired.count()));
+    shared.note_fired(fired.entity());
     for op in next_reaction(&shared) {
         panic_if(op == Op::Panic);
         apply(world, &op);

@@ -1,6 +1,8 @@
 //! The timers and clocks of a script, as the crate knows them.
 
-use bevy_due::{Clock, ClockId, ClocksMut, MissedTicks, Timer, TimerAction, timer::TimerMut};
+use bevy_due::{
+    ClockId, ClocksMut, MissedTicks, Timer, TimerAction, clock::ClockMut, timer::TimerMut,
+};
 use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{Shared, handlers::NAME};
@@ -74,11 +76,12 @@ pub(super) fn change(timer: &mut TimerMut, change: Change, shared: &Shared) -> b
     true
 }
 
-/// Changes a clock, if it exists.
-pub(super) fn with_clock(world: &mut World, clock: ClockId, change: impl FnOnce(&mut Clock)) {
+/// Changes a clock as a system does, if it exists.
+pub(super) fn change_clock(world: &mut World, clock: ClockId, change: impl FnOnce(&mut ClockMut)) {
     let mut state = SystemState::<ClocksMut>::new(world);
     let mut clocks = state.get_mut(world).expect("the app has the plugin");
     if let Ok(mut clock) = clocks.get_mut(clock) {
         change(&mut clock);
     }
+    state.apply(world);
 }

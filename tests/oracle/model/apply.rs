@@ -1,6 +1,6 @@
 //! The operations.
 
-use super::{Model, clock::Component, mail::Role, timers::Kind};
+use super::{Model, clock::Clock, clocks::Nth, mail::Role};
 use crate::{
     entry::{Entry, Id, NOWHERE, Named},
     op::{At, Op, Ratio, Slot},
@@ -64,11 +64,15 @@ impl Model {
                 }
             }),
             Op::Live(slot, Some(delay)) => {
-                let (id, delay) = (self.ensure(slot), self.rules.nanos(delay));
-                self.insert_life(id, delay);
+                let id = self.ensure(slot);
+                self.insert_life(id, delay, None);
+            }
+            Op::LiveSince(slot, delay, since) => {
+                let id = self.ensure(slot);
+                self.insert_life(id, delay, Some(since));
             }
             Op::Live(slot, None) => self.on(slot, Self::cancel_life),
-            Op::Act(slot, action) => self.on(slot, |model, id| model.set_action(id, action)),
+            Op::Act(slot, action) => self.on(slot, |model, id| model.entities[id].action = action),
             Op::Pause(slot, is_paused) => {
                 self.on(slot, |model, id| model.set_paused(id, is_paused));
             }
@@ -80,7 +84,6 @@ impl Model {
                 model.update_pause(id);
             }),
             Op::PauseFor(slot, span) => {
-                let span = self.rules.nanos(span);
                 self.on(slot, |model, id| model.pause_for(id, span));
             }
             Op::EndPause(slot) => self.on(slot, |model, id| {
@@ -98,7 +101,11 @@ impl Model {
             }
             Op::On(slot, at) => {
                 let on = at.map(|at| self.named(at));
-                self.on(slot, |model, id| model.set_on(id, on));
+                self.on(slot, |model, id| {
+                    model.entities[id].on = on;
+                    model.follow_default_parent(id);
+                    model.follow_defaults(id);
+                });
             }
             Op::Update(slot, priority, on) => {
                 let id = self.ensure(slot);
@@ -113,37 +120,62 @@ impl Model {
 
     fn apply_to_clock(&mut self, op: &Op) {
         match *op {
-            Op::Clock(slot, parent, speed) => self.insert_clock(slot, parent, speed),
+            Op::Clock(slot, parent, speed) => {
+                let id = self.ensure(slot);
+                // A clock on the game clock is on the clock of its entity.
+                match self.named(parent) {
+                    Named::Virtual => {
+                        let parent = self.default_parent(id);
+                        self.insert_clock(id, Some(parent), true, speed.get());
+                    }
+                    parent => self.insert_clock(id, Some(parent), false, speed.get()),
+                }
+            }
+            Op::ManualClock(slot) => {
+                let id = self.ensure(slot);
+                self.insert_clock(id, None, false, 1.0);
+            }
             Op::RemoveClock(slot) => self.on(slot, |model, id| {
                 for (timer, kind) in model.remove_clock(id, false) {
                     model.retire(timer, kind);
                 }
             }),
-            Op::Speed(at, speed) => self.with_component(at, |clock| clock.speed = speed.get()),
+            Op::Speed(at, speed) => self.with_clock(at, |clock| clock.speed = speed.get()),
             Op::PauseClock(at, is_paused) => {
-                self.with_component(at, |clock| clock.is_paused = is_paused);
+                self.with_clock(at, |clock| clock.is_paused = is_paused);
             }
             Op::SetParent(slot, parent) => {
                 let parent = self.named(parent);
-                self.with_component(At::Own(slot), |clock| clock.parent = parent);
+                if let Some(nth) = self.find_clock(At::Own(slot)) {
+                    let is_set = self.clocks.set_parent(nth, Some(parent));
+                    if is_set {
+                        self.clocks.all[nth].has_default_parent = false;
+                    }
+                    self.refuse_unless(is_set);
+                }
             }
             Op::SetNow(at, shown) => {
                 let shown = self.rules.nanos(shown);
-                self.with_component(at, |clock| clock.set_now = Some(shown));
+                self.with_clock(at, |clock| clock.set_now(shown));
             }
             Op::Advance(at, by) => {
                 let by = self.rules.nanos(by);
-                self.with_component(at, |clock| {
-                    clock.advance_by = clock.advance_by.saturating_add(by);
-                    clock.set_now = clock.set_now.map(|now| now.saturating_add(by));
+                self.with_clock(at, |clock| clock.jump(by));
+            }
+            Op::AdvanceTo(at, shown) => {
+                let shown = self.rules.nanos(shown);
+                self.with_clock(at, |clock| {
+                    match shown.checked_sub(clock.shown(clock.now)) {
+                        Some(by) => clock.jump(by),
+                        None => clock.set_now(shown),
+                    }
                 });
             }
             Op::SkipTime(at, by) => {
                 let by = self.rules.nanos(by);
-                self.with_component(at, |clock| {
-                    clock.skip_by = clock.skip_by.saturating_add(by);
-                    clock.set_now = clock.set_now.map(|now| now.saturating_add(by));
-                });
+                if let Some(nth) = self.find_clock(at) {
+                    self.clocks.skip(nth, by);
+                }
             }
             Op::Modify(slot, modified) => self.on(slot, |model, id| {
                 let at = |(slot, factor, group)| Some((model.at(slot)?, factor, group));
@@ -204,56 +236,74 @@ impl Model {
         self.set_owner(id, owner);
     }
 
-    fn with_component(&mut self, at: At, change: impl FnOnce(&mut Component)) {
+    /// Changes a clock at once. What its time does, the clocks below follow.
+    fn with_clock(&mut self, at: At, change: impl FnOnce(&mut Clock)) {
         if let Some(nth) = self.find_clock(at) {
-            change(&mut self.clocks.all[nth].component);
+            self.clocks.jump(nth, change);
         }
     }
 
-    /// A clock that is inserted over another brings its settings, and keeps the time.
-    fn set_on(&mut self, id: Id, on: Option<Named>) {
-        self.entities[id].on = on;
-        if on.is_some() {
-            for owned in self.entities[id].owned.clone() {
-                self.start_again(owned);
+    /// A clock that is inserted over another changes its settings, and keeps the time. It keeps its parent if the
+    /// other one is missing. That one counts if it arrives before the next reading.
+    fn insert_clock(&mut self, id: Id, parent: Option<Named>, is_default: bool, speed: f64) {
+        match self.clocks.find(Named::Own(id)) {
+            Some(nth) => {
+                self.replace_parent(nth, parent, is_default);
+                let clock = &mut self.clocks.all[nth];
+                (clock.speed, clock.is_paused) = (speed, false);
             }
-            self.start_again(id);
+            None => {
+                self.add_clock(id, parent, speed, 0);
+                if let Some(clock) = self.clocks.all.last_mut() {
+                    clock.has_default_parent = is_default;
+                }
+            }
         }
     }
 
-    fn insert_clock(&mut self, slot: Slot, parent: At, speed: Ratio) {
-        let id = self.ensure(slot);
-        // A clock on the game clock is on the clock of its entity.
-        let parent = match (self.named(parent), self.entities[id].on) {
-            (Named::Virtual, Some(on)) if on != Named::Own(id) => on,
-            (parent, _) => parent,
+    fn replace_parent(&mut self, nth: Nth, parent: Option<Named>, is_default: bool) {
+        let is_missing = parent.is_some_and(|parent| self.clocks.find(parent).is_none());
+        let is_set = self.clocks.set_parent(nth, parent);
+        let clock = &mut self.clocks.all[nth];
+        if is_set {
+            clock.has_default_parent = is_default;
+        }
+        (clock.awaited, clock.awaits_default) = (parent.filter(|_| is_missing), is_default);
+    }
+
+    /// A clock that chose no parent runs on the clock of its entity.
+    fn default_parent(&self, id: Id) -> Named {
+        let on = self.entities[id].on.filter(|&on| on != Named::Own(id));
+        on.unwrap_or(Named::Virtual)
+    }
+
+    /// The `OnClock` of an entity names another parent for its clock, unless that has chosen one. If it leaves, this is
+    /// the clock of the owner.
+    fn follow_default_parent(&mut self, id: Id) {
+        let owner = Some(self.owner_of(id)).filter(|&owner| owner != id);
+        let parent = match (self.entities[id].on, owner) {
+            (None, Some(owner)) => self.clock_on(owner).unwrap_or(Named::Virtual),
+            _ => self.default_parent(id),
         };
-        if let Some(nth) = self.clocks.find(Named::Own(id)) {
-            let clock = &mut self.clocks.all[nth];
-            clock.component = Component::new(parent, speed.get());
-            return;
+        if self.entities[id].on != Some(Named::Own(id))
+            && let Some(nth) = self.clocks.find(Named::Own(id))
+            && self.clocks.all[nth].has_default_parent
+            && self.clocks.all[nth].parent != Some(parent)
+        {
+            self.replace_parent(nth, Some(parent), true);
         }
-        self.add_clock(id, parent, speed.get(), None);
     }
 
-    /// The timers and the callback that are on the clock of the entity by default move to the new one.
-    fn add_clock(&mut self, id: Id, parent: Named, speed: f64, now: Option<u64>) {
+    /// What is on the clock of the entity by default moves to the new one.
+    fn add_clock(&mut self, id: Id, parent: Option<Named>, speed: f64, shown: u64) {
         let factor = self.factor(id);
         let is_disabled = self.entities[id].is_disabled;
-        self.clocks.add(id, parent, (speed, factor, is_disabled));
-        if let (Some(clock), Some(now)) = (self.clocks.all.last_mut(), now) {
-            clock.set_now(now);
-        }
-        let owned = self.entities[id].owned.clone();
-        for of in [id].into_iter().chain(owned) {
-            for kind in Kind::ALL {
-                self.follow_new_clock(of, kind, id);
-            }
-            self.move_update_to_default(of, |found| found == Named::Own(id));
-        }
+        let settings = (speed, factor, is_disabled);
+        self.clocks.add(id, parent, settings, shown);
+        self.follow_defaults(id);
     }
 
-    /// At a reading, an entity with modifiers gets a clock, which shows the time of its parent.
+    /// At a reading, and at each instant of an exact frame, an entity with modifiers gets a clock, which shows the time of its parent.
     pub(super) fn add_modified_clocks(&mut self) {
         for id in core::mem::take(&mut self.modified) {
             let is_modified = self.exists(id) && !self.entities[id].modifiers.is_empty();
@@ -263,7 +313,10 @@ impl Model {
                     let clock = &self.clocks.all[nth];
                     clock.shown(clock.now)
                 });
-                self.add_clock(id, parent, 1.0, Some(now));
+                self.add_clock(id, Some(parent), 1.0, now);
+                if let Some(clock) = self.clocks.all.last_mut() {
+                    clock.has_default_parent = true;
+                }
             }
         }
     }
@@ -303,6 +356,9 @@ impl Model {
                 Some(_) => self.update_factor(clock),
                 None => self.modified.push(clock),
             }
+        }
+        if modifies.is_some() {
+            self.follow_defaults(id);
         }
     }
 

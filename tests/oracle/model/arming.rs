@@ -1,13 +1,13 @@
-//! Arming timers: their first deadlines, their random delays, and the swap that settles their clocks.
+//! Arming timers: their first deadlines, their random delays, their clocks, and the swap that releases them.
 
-use bevy_due::{CancelReason, MissedTicks};
+use bevy_due::CancelReason;
 
 use super::{
     Model,
     clock::shift,
-    clocks::Nth,
+    clocks::{Nth, Scope},
     random::{GOLDEN, mix, scale},
-    timers::{Kind, State, Timer, done, times},
+    timers::{Kind, Timer, done, times},
 };
 use crate::{
     entry::{Id, Named},
@@ -15,83 +15,77 @@ use crate::{
 };
 
 impl Model {
-    /// A timer takes its place among equal deadlines when it is inserted. Its delay counts from then if its
-    /// clock exists. The next swap settles the clock.
-    pub(super) fn add_timer(&mut self, id: Id, kind: Kind) {
+    /// A timer takes its place among equal deadlines when it is inserted.
+    pub(super) fn add_timer(&mut self, id: Id, kind: Kind, spec: Spec, chosen: Option<Named>) {
         self.inserted += 1;
         self.sequence += 1;
-        let seat = self.inserted;
-        let spec = self.spec(id, kind);
-        let clock = self.clocks.find(self.clock_of(id, self.chosen(id, kind)));
+        let is_request = kind == Kind::Request;
         let mut timer = Timer {
             entity: id,
             kind,
-            seat,
-            clock,
-            state: State::Pending,
+            seat: self.inserted,
+            clock: None,
+            chosen,
+            is_new: true,
             deadline: 0,
             paused_at: None,
             is_held: self.is_in_transit(id),
             is_released: false,
             sequence: self.sequence,
             owner: self.owner_of(id),
-            acts: self.entities[id].action.is_some(),
-            interval: 0,
+            interval: if is_request {
+                0
+            } else {
+                self.rules.nanos(spec.interval)
+            },
             random: 0,
-            is_random: false,
-            times: 1,
-            missed: MissedTicks::Burst,
+            is_random: spec.interval > 0 && spec.span > 0,
+            times: if is_request {
+                1
+            } else {
+                times(spec).unwrap_or(0)
+            },
+            missed: spec.missed,
             count: 0,
             wait: 0,
-            burst: (0, 0),
+            burst: (self.runs, self.chain),
         };
-        let delay = self.draw_delay(id, kind);
+        let clock = self.clocks.find(self.clock_of(id, chosen));
+        let delay = self.draw_delay(spec);
+        if timer.is_random {
+            timer.random = self.draw();
+        }
         if let Some(clock) = clock {
-            (timer.deadline, timer.wait) = self.first_deadline(id, kind, clock, delay);
-            let now = self.clocks.live(clock).now;
-            timer.paused_at = self.is_paused(id).then_some(now);
-        }
-        if let Some(spec) = spec {
-            let rules = self.rules;
-            timer.interval = rules.nanos(spec.interval);
-            timer.times = times(spec).unwrap_or(0);
-            timer.missed = spec.missed;
-            timer.is_random = spec.interval > 0 && spec.span > 0;
-            timer.random = if timer.is_random { self.draw() } else { 0 };
-        }
-        if kind == Kind::Request {
-            (timer.interval, timer.times) = (0, 1);
+            self.start(&mut timer, spec, clock, delay);
         }
         if kind == Kind::Timer {
-            self.entities[id].seat = Some(seat);
+            self.entities[id].seat = Some(timer.seat);
         }
         self.timers.push(timer);
     }
 
-    /// The settings of a timer or a time-out. A lifetime has only its delay.
-    fn spec(&self, id: Id, kind: Kind) -> Option<Spec> {
+    /// The component of a timer.
+    pub(super) fn spec(&self, id: Id, kind: Kind) -> Option<Spec> {
         match kind {
             Kind::Timer => self.entities[id].timer,
             Kind::Request => self.entities[id].until,
-            Kind::Lifetime => None,
+            Kind::Lifetime => self.entities[id].life,
         }
     }
 
-    /// A timer or a time-out may choose its clock. A lifetime does not.
-    pub(super) fn chosen(&self, id: Id, kind: Kind) -> Option<Named> {
-        match kind {
-            Kind::Timer => self.entities[id].timer_on,
-            Kind::Request => self.entities[id].until_on,
-            Kind::Lifetime => None,
-        }
+    /// A new timer counts its delay from now, on its clock.
+    fn start(&self, timer: &mut Timer, spec: Spec, clock: Nth, delay: u64) {
+        (timer.deadline, timer.wait) = self.first_deadline(spec, clock, delay);
+        let now = self.clocks.all[clock].now;
+        timer.paused_at = self.is_paused(timer.entity).then_some(now);
+        timer.clock = Some(clock);
     }
 
     /// The first delay counts from the time on the clock, or from a time that the clock shows. From zero, the
     /// first deadline is a time of the grid that has not passed.
-    pub(super) fn first_deadline(&self, id: Id, kind: Kind, clock: Nth, delay: u64) -> (u64, u64) {
-        let clock = self.clocks.live(clock);
-        let spec = self.spec(id, kind);
-        let Some((spec, since)) = spec.and_then(|spec| Some((spec, spec.since?))) else {
+    pub(super) fn first_deadline(&self, spec: Spec, clock: Nth, delay: u64) -> (u64, u64) {
+        let clock = &self.clocks.all[clock];
+        let Some(since) = spec.since else {
             return (clock.now.saturating_add(delay), delay);
         };
         let mut shown = self.rules.nanos(since).saturating_add(delay);
@@ -110,10 +104,7 @@ impl Model {
 
     /// The delay has a random part and a part of the slack. Both depend on the number of draws before, and
     /// the random part also on the seed.
-    pub(super) fn draw_delay(&mut self, id: Id, kind: Kind) -> u64 {
-        let Some(spec) = self.spec(id, kind) else {
-            return self.entities[id].life.unwrap_or_default();
-        };
+    pub(super) fn draw_delay(&mut self, spec: Spec) -> u64 {
         let (rules, mut delay) = (self.rules, self.rules.nanos(spec.delay));
         if spec.jitter > 0 {
             delay = delay.saturating_add(scale(self.draw(), rules.nanos(spec.jitter)));
@@ -134,71 +125,93 @@ impl Model {
             .wrapping_add(self.draws.wrapping_mul(GOLDEN)))
     }
 
-    /// The new timers settle on their clocks, in the order of insertion. Returns those whose clocks do not
-    /// exist.
-    pub(super) fn resolve(&mut self) -> Vec<(Id, Kind)> {
-        let pending = self.timers.iter().filter(|timer| timer.is_pending());
-        let mut pending: Vec<_> = pending
-            .map(|timer| (timer.sequence, timer.entity, timer.kind))
-            .collect();
-        pending.sort_unstable_by_key(|&(sequence, ..)| sequence);
-        let mut lost = Vec::new();
-        for (_, id, kind) in pending {
-            let at = self.find_timer(id, kind).expect("it is pending");
-            if !self.settle(at) {
-                lost.push((id, kind));
-            }
+    /// A component has arrived that may put an entity and what it owns on another clock.
+    pub(super) fn follow_defaults(&mut self, id: Id) {
+        let owned = self.entities[id].owned.clone();
+        for of in [id].into_iter().chain(owned) {
+            self.follow_default(of);
+            self.move_update(of);
         }
-        lost
     }
 
-    /// Settles the clock of a new timer. If it is another one than at insertion, the delay starts now.
-    /// Returns `false` if there is no such clock.
-    pub(super) fn settle(&mut self, at: usize) -> bool {
-        let Timer { entity, kind, .. } = self.timers[at];
-        if !self.timers[at].is_pending() {
-            return true;
-        }
-        let clock = self.clock_of(entity, self.chosen(entity, kind));
-        let Some(clock) = self.clocks.find(clock) else {
-            return false;
-        };
-        self.start_on(at, clock);
-        self.timers[at].state = State::Armed;
-        true
-    }
-
-    /// A component that arrives before the swap may put new timers on another clock. Their delays start again.
-    pub(super) fn start_again(&mut self, id: Id) {
+    /// What has chosen no clock follows the entity to another one. New timers start again there, and others
+    /// keep their remaining time.
+    pub(super) fn follow_default(&mut self, id: Id) {
         for kind in Kind::ALL {
             let Some(at) = self.find_timer(id, kind) else {
                 continue;
             };
-            let clock = self.clocks.find(self.clock_of(id, self.chosen(id, kind)));
-            if self.timers[at].is_pending()
-                && let Some(clock) = clock
-            {
-                self.start_on(at, clock);
+            let timer = &self.timers[at];
+            let to = self.clocks.find(self.clock_of(id, timer.chosen));
+            if timer.is_new {
+                self.start_on(at, to);
+            } else if timer.chosen.is_none() {
+                self.carry(at, to);
             }
         }
     }
 
-    fn start_on(&mut self, at: usize, clock: Nth) {
-        let Timer { entity, kind, .. } = self.timers[at];
-        if self.timers[at].clock != Some(clock) {
-            let delay = self.draw_delay(entity, kind);
-            let (deadline, wait) = self.first_deadline(entity, kind, clock, delay);
-            let now = self.clocks.live(clock).now;
-            let paused_at = self.is_paused(entity).then_some(now);
-            let timer = &mut self.timers[at];
-            (timer.deadline, timer.wait) = (deadline, wait);
-            (timer.clock, timer.paused_at) = (Some(clock), paused_at);
+    /// Timers without a clock look for it, in the order of insertion.
+    fn find_late_clocks(&mut self) {
+        let waiting = self.timers.iter().filter(|timer| timer.clock.is_none());
+        let mut waiting: Vec<_> = waiting
+            .map(|timer| (timer.sequence, timer.entity, timer.kind, timer.chosen))
+            .collect();
+        waiting.sort_unstable_by_key(|&(sequence, ..)| sequence);
+        for (_, id, kind, chosen) in waiting {
+            let to = self.clocks.find(self.clock_of(id, chosen));
+            if let Some(at) = self.find_timer(id, kind) {
+                match self.timers[at].is_new {
+                    true => self.start_on(at, to),
+                    false => self.carry(at, to),
+                }
+            }
+        }
+    }
+
+    fn start_on(&mut self, at: usize, to: Option<Nth>) {
+        let Timer {
+            entity,
+            kind,
+            clock,
+            ..
+        } = self.timers[at];
+        if clock == to {
+            return;
+        }
+        self.timers[at].clock = None;
+        if let (Some(to), Some(spec)) = (to, self.spec(entity, kind)) {
+            let delay = self.draw_delay(spec);
+            let mut timer = self.timers[at].clone();
+            self.start(&mut timer, spec, to, delay);
+            self.timers[at] = timer;
+        }
+    }
+
+    /// The swap before a run releases the timers on its clocks. The timers whose clocks still do not exist are
+    /// cancelled.
+    pub(super) fn swap(&mut self, scope: Scope) {
+        self.find_late_clocks();
+        let mut lost = Vec::new();
+        for timer in &mut self.timers {
+            match timer.clock {
+                Some(clock) if self.clocks.is_in(clock, scope) => timer.is_released = true,
+                Some(_) => {}
+                None => lost.push((timer.sequence, timer.entity, timer.kind)),
+            }
+            timer.is_new &= timer.clock.is_none();
+        }
+        lost.sort_unstable_by_key(|&(sequence, ..)| sequence);
+        for (_, id, kind) in lost {
+            if self.find_timer(id, kind).is_some() {
+                self.lose_clock(id, kind);
+            }
         }
     }
 
     /// A timer without a clock is cancelled, and a request times out. A lifetime without a clock is removed, and
     /// a pause without a clock ends.
-    pub(super) fn lose_clock(&mut self, id: Id, kind: Kind) {
+    fn lose_clock(&mut self, id: Id, kind: Kind) {
         match kind {
             Kind::Timer => self.cancel(id, CancelReason::ClockGone),
             Kind::Request => self.cancel_silently(id, kind),

@@ -4,7 +4,6 @@ use bevy_due::CancelReason;
 
 use super::{
     Model,
-    clocks::Nth,
     entities::Entity,
     timers::{Done, Kind},
 };
@@ -24,19 +23,18 @@ impl Model {
             return false;
         };
         let timer = self.timers.remove(at);
-        let setting = self.clock_of(id, self.chosen(id, Kind::Timer));
-        let armed = timer.clock.filter(|_| !timer.is_pending());
-        // A new timer loses its clock, and any other ends with it.
-        let has_clock = |&nth: &Nth| !timer.is_pending() || self.clocks.all[nth].exists;
-        let clock = timer.clock.filter(has_clock);
+        let clock = match timer.clock {
+            Some(nth) => self.clocks.all[nth].name,
+            None => self.clock_of(id, timer.chosen),
+        };
         let cancelled = Entry::Cancelled(Cancel {
             entity: id,
             owner: self.owner_of(id),
             key: self.key_name(id),
-            clock: armed.map_or(setting, |nth| self.clocks.all[nth].name),
+            clock,
             count: timer.count,
             left: timer.left(),
-            remaining: clock.map_or(0, |nth| self.remaining(&timer, nth)),
+            remaining: timer.clock.map_or(0, |nth| self.remaining(&timer, nth)),
             reason,
         });
         self.log.push(cancelled.clone());

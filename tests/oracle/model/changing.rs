@@ -7,7 +7,7 @@ use super::{
     timers::{Kind, Timer, times},
 };
 use crate::{
-    entry::{Id, Named},
+    entry::Id,
     op::{At, Change},
 };
 
@@ -27,17 +27,19 @@ impl Model {
 
     /// Changes an armed timer. Returns `false` if there is none, or no such clock to move it to.
     pub(super) fn change(&mut self, id: Option<Id>, change: Change) -> bool {
-        let armed = id.and_then(|id| self.find_timer(id, Kind::Timer));
-        let Some(at) = armed.filter(|&at| self.settle(at)) else {
+        let Some(at) = id.and_then(|id| self.find_timer(id, Kind::Timer)) else {
             return false;
         };
-        let (entity, clock) = (self.timers[at].entity, self.timers[at].clock);
-        let clock = clock.expect("it is armed");
+        let Some(clock) = self.timers[at].clock else {
+            return false;
+        };
+        let entity = self.timers[at].entity;
         let Some(spec) = self.entities[entity].timer else {
             return false;
         };
-        let (live, rules) = (self.clocks.live(clock), self.rules);
+        let (live, rules) = (self.clocks.all[clock].clone(), self.rules);
         let timer = &mut self.timers[at];
+        timer.is_new = false;
         match change {
             Change::PauseTimer => self.set_paused(entity, true),
             Change::ResumeTimer => self.set_paused(entity, false),
@@ -46,13 +48,13 @@ impl Model {
                 timer.interval = rules.nanos(spec.interval);
                 timer.times = times(spec).unwrap_or(0);
                 let was_random = timer.is_random;
-                let delay = self.draw_delay(entity, Kind::Timer);
+                let delay = self.draw_delay(spec);
                 if !was_random && spec.interval > 0 && spec.span > 0 {
                     let random = self.draw();
                     let timer = &mut self.timers[at];
                     (timer.is_random, timer.random) = (true, random);
                 }
-                let (deadline, _) = self.first_deadline(entity, Kind::Timer, clock, delay);
+                let (deadline, _) = self.first_deadline(spec, clock, delay);
                 self.move_to(at, deadline, deadline.saturating_sub(live.now));
             }
             Change::Refresh => return self.refresh(id),
@@ -78,68 +80,52 @@ impl Model {
                 let (deadline, wait) = (timer.deadline_at(live.now), timer.wait);
                 self.move_to(at, deadline.saturating_sub(by), wait.saturating_sub(by));
             }
-            Change::SetClock(to) => return self.move_to_clock(at, to, live.now),
+            Change::SetClock(to) => return self.move_to_clock(at, to),
         }
         true
     }
 
     /// A timer with a new deadline takes a new place among equal ones, and stays paused.
     fn move_to(&mut self, at: usize, deadline: u64, wait: u64) {
-        let clock = self.timers[at].clock.expect("it is armed");
-        let now = self.clocks.live(clock).now;
+        let now = self.now_on(self.timers[at].clock);
         self.sequence += 1;
         let timer = &mut self.timers[at];
         (timer.deadline, timer.wait) = (deadline, wait);
-        timer.sequence = self.sequence;
-        timer.is_released = false;
+        (timer.sequence, timer.is_released) = (self.sequence, false);
+        timer.burst = (self.runs, self.chain);
         timer.paused_at = timer.paused_at.map(|_| now);
     }
 
-    /// A timer keeps its remaining time on another clock.
-    fn move_to_clock(&mut self, at: usize, to: At, now: u64) -> bool {
-        let Some(to) = self.find_clock(to) else {
+    /// A timer stays on a clock that it has chosen.
+    fn move_to_clock(&mut self, at: usize, to: At) -> bool {
+        let to = self.named(to);
+        let Some(clock) = self.clocks.find(to) else {
             return false;
         };
-        if self.timers[at].clock != Some(to) {
-            self.carry(at, to, now);
-        }
+        self.timers[at].chosen = Some(to);
+        self.carry(at, Some(clock));
         true
     }
 
-    /// A timer that is on the clock of an entity by default moves to a new clock there.
-    pub(super) fn follow_new_clock(&mut self, id: Id, kind: Kind, entity: Id) {
-        let Some(at) = self.find_timer(id, kind) else {
+    /// A timer keeps its remaining time on another clock, or without one.
+    pub(super) fn carry(&mut self, at: usize, to: Option<Nth>) {
+        let from = self.timers[at].clock;
+        if from == to {
             return;
-        };
-        if self.timers[at].is_pending() {
-            return self.start_again(id);
         }
-        let chosen = self.chosen(id, kind);
-        let to = self.clock_of(id, chosen);
-        let before = self.clock_besides(id, chosen, Some(entity));
-        let before = self.clocks.find(before);
-        if to == Named::Own(entity)
-            && self.timers[at].clock == before
-            && let Some((from, to)) = before.zip(self.clocks.find(to))
-        {
-            let now = self.clocks.live(from).now;
-            self.carry(at, to, now);
-        }
-    }
-
-    fn carry(&mut self, at: usize, to: Nth, now: u64) {
-        let there = self.clocks.live(to).now;
-        self.inserted += 1;
+        let (now, there) = (self.now_on(from), self.now_on(to));
         let timer = &mut self.timers[at];
         let deadline = shift(timer.deadline_at(now), i128::from(there) - i128::from(now));
-        timer.paused_at = timer.paused_at.map(|_| there);
-        timer.clock = Some(to);
-        timer.seat = self.inserted;
-        if timer.kind == Kind::Timer {
-            self.entities[timer.entity].seat = Some(timer.seat);
-        }
+        timer.clock = to;
         let wait = timer.wait;
         self.move_to(at, deadline, wait);
+    }
+}
+
+impl Model {
+    /// No time passes without a clock.
+    pub(super) fn now_on(&self, clock: Option<Nth>) -> u64 {
+        clock.map_or(0, |nth| self.clocks.all[nth].now)
     }
 }
 

@@ -11,6 +11,9 @@ const START: u64 = 1 << 61;
 /// The time that no clock reaches.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// The time passed up to which a clock can jump. Beyond, only the time that it shows jumps.
+const LAST_JUMP: u64 = NEVER - (1 << 60);
+
 /// The length of a frame on the frame clock.
 pub(super) const FRAME: u64 = 1_000_000_000;
 
@@ -21,10 +24,13 @@ pub(crate) struct Clock {
     /// Whether it is read in fixed steps, not in frames. Kept when it loses its parent.
     pub(crate) is_fixed: bool,
     pub(super) driver: Driver,
-    /// What the next reading takes over.
-    pub(crate) component: Component,
-    /// The parent, which may not exist.
-    pub(crate) parent: Named,
+    /// The parent, which may not exist. Built-in and manual clocks have none.
+    pub(crate) parent: Option<Named>,
+    /// Whether the `OnClock` of its entity names the parent, or nothing does.
+    pub(super) has_default_parent: bool,
+    /// The missing parent that a component named. It counts if it arrives before the next reading.
+    pub(super) awaited: Option<Named>,
+    pub(super) awaits_default: bool,
     pub(crate) speed: f64,
     /// The product of the speed modifiers.
     pub(crate) factor: f64,
@@ -34,28 +40,14 @@ pub(crate) struct Clock {
     /// The time that has passed, and a fraction in units of 2^-64.
     pub(crate) now: u64,
     pub(super) part: u64,
-    /// The time of the driver when this clock was last read. A loaded clock may have been read before
-    /// its driver began.
-    pub(super) seen: i128,
+    /// The time of the driver to which this clock has followed it.
+    pub(super) seen: u64,
     /// The difference between the time shown and the time passed.
     pub(crate) offset: i128,
-    /// Whether it stood still at the last reading.
-    pub(super) was_stopped: bool,
-    /// The reading of its cadence at which it skipped time, so that each timer fires at most once.
-    pub(crate) skipped: Option<u64>,
-    /// The time in the last two runs.
+    /// The time to which it has skipped. Up to then, each timer fires at most once.
+    pub(crate) skipped_to: Option<u64>,
+    /// The time at the last two readings.
     pub(crate) ticks: (u64, u64),
-}
-
-/// The settings of a component, and the jump of its time.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Component {
-    pub(crate) parent: Named,
-    pub(crate) speed: f64,
-    pub(crate) is_paused: bool,
-    pub(crate) advance_by: u64,
-    pub(crate) skip_by: u64,
-    pub(super) set_now: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -65,31 +57,23 @@ pub(super) enum Driver {
     Frames,
     Fixed,
     Clock(Nth),
-    Nothing,
-}
-
-impl Component {
-    pub(super) fn new(parent: Named, speed: f64) -> Self {
-        Self {
-            parent,
-            speed,
-            is_paused: false,
-            advance_by: 0,
-            skip_by: 0,
-            set_now: None,
-        }
-    }
+    /// A manual clock only moves by hand.
+    Hand,
+    /// The parent does not exist.
+    Missing,
 }
 
 impl Clock {
-    pub(super) fn new(name: Named, parent: Named, driver: Driver, speed: f64) -> Self {
+    pub(super) fn new(name: Named, parent: Option<Named>, driver: Driver, speed: f64) -> Self {
         Self {
             name,
             exists: true,
             is_fixed: false,
             driver,
-            component: Component::new(parent, speed),
             parent,
+            has_default_parent: false,
+            awaited: None,
+            awaits_default: false,
             speed,
             factor: 1.0,
             is_paused: false,
@@ -99,51 +83,27 @@ impl Clock {
             part: 0,
             seen: 0,
             offset: -i128::from(START),
-            was_stopped: false,
-            skipped: None,
+            skipped_to: None,
             ticks: (START, START),
         }
     }
 
-    /// A built-in clock follows Bevy's time, which shows `to` and has advanced by `delta`. The time passed
-    /// never goes back.
-    pub(super) fn follow_bevy(&mut self, to: u64, delta: u64) {
-        if i128::from(to) < self.seen {
-            let back = self.seen - i128::from(to - delta);
-            if !self.stands_still() {
-                self.offset -= i128::from(whole(back.unsigned_abs() * self.rate()));
-            }
-            self.seen = i128::from(to - delta);
-        }
-        self.follow(to);
+    /// A clock advances by the time that has passed on its driver.
+    pub(super) fn follow(&mut self, to: u64) {
+        let seen = mem::replace(&mut self.seen, to);
+        self.run(to - seen);
     }
 
-    /// A clock advances by the time that has passed on its driver, times its speed. The end of time
-    /// stops it.
-    pub(super) fn follow(&mut self, to: u64) {
-        let to = i128::from(to);
-        let seen = mem::replace(&mut self.seen, to);
+    /// A clock advances by a time of its driver, times its speed. The end of time stops it.
+    pub(super) fn run(&mut self, span: u64) {
         if self.stands_still() {
             return;
         }
-        let parts = |span: i128| span.unsigned_abs().checked_mul(self.rate());
-        let part = u128::from(self.part);
-        let passed = parts(to - seen).and_then(|parts| parts.checked_add(part));
-        let fraction = (to - seen).unsigned_abs().wrapping_mul(self.rate());
-        self.part = fraction.wrapping_add(part) as u64;
+        let (span, part) = (u128::from(span), u128::from(self.part));
+        let passed = span.checked_mul(self.rate());
+        let passed = passed.and_then(|passed| passed.checked_add(part));
+        self.part = span.wrapping_mul(self.rate()).wrapping_add(part) as u64;
         self.advance(whole(passed.unwrap_or(u128::MAX)));
-    }
-
-    /// Returns the time of the driver, if it has not advanced since.
-    pub(super) fn now_seen(&self) -> u64 {
-        self.seen.max(0) as u64
-    }
-
-    /// The driver advances unseen by others.
-    pub(super) fn run(&mut self, span: u64) {
-        let seen = mem::replace(&mut self.seen, 0);
-        self.follow(span);
-        self.seen = seen;
     }
 
     /// Takes over the settings of a saved clock. It shows the same time.
@@ -151,27 +111,21 @@ impl Clock {
         self.set_now(saved.shown(saved.now));
         self.part = saved.part;
         (self.speed, self.is_paused) = (saved.speed, saved.is_paused);
-        self.component = Component {
-            parent: self.component.parent,
-            ..saved.component
-        };
         (self.factor, self.is_disabled) = (saved.factor, saved.is_disabled);
-    }
-
-    /// The time jumps at a reading. Returns `true` if some of it is skipped.
-    pub(super) fn jump(&mut self) -> bool {
-        let by = mem::take(&mut self.component.advance_by);
-        let skipped = mem::take(&mut self.component.skip_by);
-        self.advance(by);
-        self.advance(skipped);
-        if let Some(shown) = self.component.set_now.take() {
-            self.set_now(shown);
-        }
-        skipped > 0
+        self.has_default_parent = saved.has_default_parent && saved.driver != Driver::Missing;
+        let later = i128::from(self.now) - i128::from(saved.now);
+        self.skipped_to = saved.skipped_to.map(|to| shift(to, later));
     }
 
     pub(crate) fn advance(&mut self, by: u64) {
         self.now = self.now.saturating_add(by).min(NEVER - 1);
+    }
+
+    /// The clock advances at once, but not up to the end of time.
+    pub(crate) fn jump(&mut self, by: u64) {
+        let shown = self.shown(self.now).saturating_add(by);
+        self.advance(by.min(LAST_JUMP.saturating_sub(self.now)));
+        self.set_now(shown);
     }
 
     pub(crate) fn set_now(&mut self, shown: u64) {
@@ -192,11 +146,6 @@ impl Clock {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.stands_still() || self.rate() == 0
-    }
-
-    /// The component may have stopped the clock since the last reading.
-    pub(super) fn is_stopped_by_now(&self) -> bool {
-        self.is_stopped() || self.component.is_paused || self.component.speed == 0.0
     }
 
     /// The speed in units of 2^-64. The speeds and factors in scripts and their products are exact.

@@ -1,6 +1,6 @@
-//! Clocks that are all read in every run, parents first.
+//! The clocks, which are always in step with each other.
 
-use super::clock::{Clock, Component, Driver, FRAME};
+use super::clock::{Clock, Driver, FRAME};
 use crate::entry::{Id, Named};
 
 /// The index of a clock. A lower one is older.
@@ -11,8 +11,6 @@ pub(crate) type Nth = usize;
 pub(crate) struct Clocks {
     pub(crate) all: Vec<Clock>,
     pub(crate) times: Times,
-    /// The readings of each cadence.
-    pub(crate) rounds: [u64; 2],
 }
 
 /// Bevy's times, and whether game time was paused when this frame began.
@@ -21,11 +19,20 @@ pub(crate) struct Times {
     pub(crate) real: u64,
     pub(crate) game: u64,
     pub(crate) fixed: u64,
-    /// The latest steps of these.
-    pub(crate) steps: [u64; 3],
+    /// The frames that an exact run has not finished.
+    pub(crate) frames: u64,
     pub(crate) is_game_paused: bool,
     /// Whether game time was paused since this frame began.
     pub(crate) is_paused_by_now: bool,
+}
+
+/// The clocks that a run covers.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Scope {
+    /// Those read in fixed steps, or those read in frames.
+    Of { is_fixed: bool },
+    /// A clock that is fast-forwarded, and those below. If it was stopped before, it runs nevertheless.
+    Under { root: Nth, was_stopped: bool },
 }
 
 impl Clocks {
@@ -38,12 +45,11 @@ impl Clocks {
         ];
         let all = built_in.map(|(name, driver)| Clock {
             is_fixed: driver == Driver::Fixed,
-            ..Clock::new(name, name, driver, 1.0)
+            ..Clock::new(name, None, driver, 1.0)
         });
         Self {
             all: all.into(),
             times: Times::default(),
-            rounds: [0; 2],
         }
     }
 
@@ -52,118 +58,70 @@ impl Clocks {
         self.all.iter().position(is_it)
     }
 
+    /// From a reading on, no clock awaits a missing parent any longer.
+    pub(super) fn stop_awaiting(&mut self) {
+        for clock in &mut self.all {
+            clock.awaited = None;
+        }
+    }
+
     /// In a run, every clock of its cadence is read.
-    pub(crate) fn read_all(&mut self, is_fixed: bool) {
-        let skipped = self.take_changes();
-        self.rounds[usize::from(is_fixed)] += 1;
-        for nth in 0..self.all.len() {
-            if skipped.iter().any(|&root| self.runs_on(nth, root)) {
-                let of = self.all[nth].is_fixed;
-                let round = self.rounds[usize::from(of)] + u64::from(of != is_fixed);
-                self.all[nth].skipped = Some(round);
+    pub(super) fn read_all(&mut self, is_fixed: bool) {
+        for nth in self.parents_first() {
+            if self.all[nth].is_fixed == is_fixed {
+                match (self.bevy_time(nth), self.all[nth].driver) {
+                    (Some(to), _) => self.all[nth].follow(to),
+                    (None, Driver::Frames) => self.all[nth].run(FRAME),
+                    _ => self.follow_parent(nth),
+                }
             }
         }
-        for nth in self.parents_first() {
-            let is_here = self.all[nth].exists && self.all[nth].is_fixed == is_fixed;
-            if is_here {
-                self.follow(nth);
-                self.note(nth);
-                let clock = &mut self.all[nth];
+        self.end_reading(is_fixed);
+    }
+
+    pub(super) fn end_reading(&mut self, is_fixed: bool) {
+        for clock in &mut self.all {
+            if clock.exists && clock.is_fixed == is_fixed {
                 clock.ticks = (clock.now, clock.ticks.0);
             }
         }
     }
 
-    /// A clock advances on its own. Those that run on it follow.
-    pub(crate) fn forward(&mut self, root: Nth, by: u64) {
-        self.all[root].advance(by);
-        for nth in self.parents_first() {
-            if nth != root && self.runs_on(nth, root) {
-                self.follow(nth);
-            }
-            if self.runs_on(nth, root) {
-                self.note(nth);
-            }
-        }
-    }
-
-    pub(super) fn follow(&mut self, nth: Nth) {
-        let Times {
-            real,
-            game,
-            fixed,
-            steps,
-            ..
-        } = self.times;
+    /// Returns the time of Bevy that drives a clock.
+    pub(super) fn bevy_time(&self, nth: Nth) -> Option<u64> {
         match self.all[nth].driver {
-            Driver::Real => self.all[nth].follow_bevy(real, steps[0]),
-            Driver::Game => self.all[nth].follow_bevy(game, steps[1]),
-            Driver::Fixed => self.all[nth].follow_bevy(fixed, steps[2]),
-            Driver::Frames => {
-                let to = self.all[nth].now_seen() + FRAME;
-                self.all[nth].follow(to);
-            }
-            Driver::Clock(parent) => {
-                let to = self.all[parent].now;
-                self.all[nth].follow(to);
-            }
-            Driver::Nothing => {}
+            Driver::Real => Some(self.times.real),
+            Driver::Game => Some(self.times.game),
+            Driver::Fixed => Some(self.times.fixed),
+            _ => None,
         }
     }
 
-    /// Notes whether a clock stands still at a reading.
-    fn note(&mut self, nth: Nth) {
-        self.all[nth].was_stopped = self.all[nth].is_stopped();
+    pub(super) fn follow_parent(&mut self, nth: Nth) {
+        if let Driver::Clock(parent) = self.all[nth].driver {
+            let to = self.all[parent].now;
+            self.all[nth].follow(to);
+        }
     }
 
-    /// Returns `true` if a clock has skipped time since the run before this one.
-    pub(crate) fn has_skipped(&self, nth: Nth) -> bool {
-        let clock = &self.all[nth];
-        clock.skipped == Some(self.rounds[usize::from(clock.is_fixed)])
-    }
-
-    /// Takes over what the components have changed. Returns the clocks that have skipped time.
-    pub(crate) fn take_changes(&mut self) -> Vec<Nth> {
-        self.take_settings();
-        let mut skipped = Vec::new();
-        for nth in self.parents_first() {
-            if self.all[nth].jump() {
-                skipped.push(nth);
-            }
-            if let Driver::Clock(parent) = self.all[nth].driver {
-                let to = self.all[parent].now;
-                self.all[nth].follow(to);
+    /// The time of a clock jumps at once. The clocks below it follow.
+    pub(super) fn jump(&mut self, nth: Nth, jump: impl FnOnce(&mut Clock)) {
+        jump(&mut self.all[nth]);
+        for at in self.parents_first() {
+            if at != nth && self.runs_on(at, nth) {
+                self.follow_parent(at);
             }
         }
-        skipped
     }
 
-    /// Takes over the settings of the components. They count from now on. Then clocks without a parent
-    /// look for it.
-    pub(crate) fn take_settings(&mut self) {
-        for nth in 0..self.all.len() {
-            let Component {
-                parent,
-                speed,
-                is_paused,
-                ..
-            } = self.all[nth].component;
-            let clock = &mut self.all[nth];
-            (clock.speed, clock.is_paused) = (speed, is_paused);
-            if clock.exists && parent != clock.parent {
-                self.set_parent(nth, parent);
-            }
-            self.all[nth].component.parent = self.all[nth].parent;
-        }
-        for nth in 0..self.all.len() {
-            let Clock {
-                parent,
-                driver,
-                exists,
-                ..
-            } = self.all[nth];
-            if exists && driver == Driver::Nothing {
-                self.set_parent(nth, parent);
+    /// The time of a clock jumps. On it and on the clocks below, each timer fires at most once for it.
+    pub(super) fn skip(&mut self, nth: Nth, by: u64) {
+        let time = |clock: &Clock| (clock.now, clock.offset);
+        let before: Vec<_> = self.all.iter().map(time).collect();
+        self.jump(nth, |clock| clock.jump(by));
+        for (clock, before) in self.all.iter_mut().zip(before) {
+            if time(clock) != before {
+                clock.skipped_to = Some(clock.now);
             }
         }
     }
@@ -179,37 +137,27 @@ impl Clocks {
         clocks
     }
 
-    /// Returns the clock as it is now.
-    pub(crate) fn live(&self, nth: Nth) -> Clock {
-        self.all[nth].clone()
+    pub(super) fn is_in(&self, nth: Nth, scope: Scope) -> bool {
+        let clock = &self.all[nth];
+        clock.exists
+            && match scope {
+                Scope::Of { is_fixed } => clock.is_fixed == is_fixed,
+                Scope::Under { root, .. } => self.runs_on(nth, root),
+            }
     }
 
-    /// Stopping a clock takes effect immediately, for it and all clocks that run on it. Resuming it
-    /// takes effect at the next reading. The drivers of a clock that is forwarded do not matter.
-    pub(crate) fn may_fire(&self, nth: Nth, forwarded: Option<Nth>) -> bool {
+    /// Returns `true` if a clock exists, and nothing stops it at this moment.
+    pub(super) fn is_running(&self, nth: Nth, scope: Scope) -> bool {
         let clock = &self.all[nth];
-        let is_driven = match clock.driver {
-            _ if forwarded == Some(nth) => true,
-            Driver::Clock(parent) => self.may_fire(parent, forwarded),
-            Driver::Game => !self.times.is_game_paused && !self.times.is_paused_by_now,
-            Driver::Nothing => false,
-            _ => true,
+        let is_driven = match (clock.driver, scope) {
+            (_, Scope::Under { root, was_stopped }) if root == nth => {
+                return clock.exists && (was_stopped || !clock.is_stopped());
+            }
+            (Driver::Clock(parent), _) => self.is_running(parent, scope),
+            (Driver::Game, _) => !self.times.is_game_paused && !self.times.is_paused_by_now,
+            (driver, _) => driver != Driver::Missing,
         };
-        clock.exists && !clock.was_stopped && !clock.is_stopped_by_now() && is_driven
-    }
-
-    /// A clock that stands still itself, or that has lost a parent, can't be fast-forwarded.
-    pub(crate) fn can_forward(&self, nth: Nth) -> bool {
-        let clock = &self.all[nth];
-        clock.exists && !clock.is_stopped_by_now() && !self.is_orphaned(nth)
-    }
-
-    fn is_orphaned(&self, nth: Nth) -> bool {
-        match self.all[nth].driver {
-            Driver::Clock(parent) => self.is_orphaned(parent),
-            Driver::Nothing => true,
-            _ => false,
-        }
+        clock.exists && !clock.is_stopped() && is_driven
     }
 
     pub(crate) fn runs_on(&self, nth: Nth, root: Nth) -> bool {
@@ -220,43 +168,38 @@ impl Clocks {
         }
     }
 
-    /// Returns the time of a clock once the clock `root`, on which it runs, has advanced by `by` since
-    /// its reading, or `None` if a clock between them stands still.
-    pub(crate) fn time_after(&self, nth: Nth, root: Nth, by: u64) -> Option<u64> {
-        let mut clock = self.all[nth].clone();
-        match clock.driver {
-            _ if nth == root => {
-                clock.advance(by);
-            }
-            _ if clock.is_stopped() => return None,
-            Driver::Clock(parent) => {
-                let to = self.time_after(parent, root, by)?;
-                clock.follow(to.max(clock.now_seen()));
-            }
-            _ => return None,
-        }
-        Some(clock.now)
-    }
-
-    /// Adds a clock. It counts from the time of its parent at this moment. A parent that does not
-    /// exist yet may arrive later.
+    /// Adds a clock. It counts from the time of its parent at this moment. Clocks that wait for it get it as
+    /// their parent.
     pub(crate) fn add(
         &mut self,
         entity: Id,
-        parent: Named,
+        parent: Option<Named>,
         (speed, factor, is_disabled): (f64, f64, bool),
+        shown: u64,
     ) {
+        let name = Named::Own(entity);
+        let nth = self.all.len();
         let mut clock = Clock {
             factor,
             is_disabled,
-            ..Clock::new(Named::Own(entity), parent, Driver::Nothing, speed)
+            ..Clock::new(name, parent, Driver::Missing, speed)
         };
-        if let Some(nth) = self.find(parent) {
-            clock.driver = Driver::Clock(nth);
-            clock.seen = self.all[nth].now.into();
-            clock.is_fixed = self.all[nth].is_fixed;
-        }
+        clock.set_now(shown);
         self.all.push(clock);
+        self.set_parent(nth, parent);
+        for at in 0..nth {
+            let clock = &self.all[at];
+            let is_orphan = clock.driver == Driver::Missing && clock.parent == Some(name);
+            if clock.exists && (is_orphan || clock.awaited == Some(name)) {
+                let is_default = match clock.awaited {
+                    Some(_) => clock.awaits_default,
+                    None => clock.has_default_parent,
+                };
+                if self.set_parent(at, Some(name)) {
+                    self.all[at].has_default_parent = is_default;
+                }
+            }
+        }
     }
 
     pub(super) fn parent(&self, nth: Nth) -> Option<Nth> {
@@ -271,30 +214,33 @@ impl Clocks {
         self.all[nth].exists = false;
         for clock in &mut self.all {
             if clock.driver == Driver::Clock(nth) {
-                clock.driver = Driver::Nothing;
+                clock.driver = Driver::Missing;
             }
         }
     }
 
-    /// Puts a clock on another parent from now on, and returns `false` if there is no such clock, or
-    /// if the clock would drive itself.
-    pub(crate) fn set_parent(&mut self, nth: Nth, parent: Named) -> bool {
-        let Some(to) = self.find(parent).filter(|&to| !self.runs_on(to, nth)) else {
+    /// Puts a clock on another parent from now on, or on none. Returns `false` if there is no such clock,
+    /// or if the clock would drive itself.
+    pub(crate) fn set_parent(&mut self, nth: Nth, parent: Option<Named>) -> bool {
+        let to = parent.map(|parent| self.find(parent));
+        if to.is_some_and(|to| to.is_none_or(|to| self.runs_on(to, nth))) {
             return false;
-        };
-        self.all[nth].parent = parent;
-        if self.all[nth].driver == Driver::Clock(to) {
-            return true;
         }
-        let (seen, is_fixed) = (self.all[to].now, self.all[to].is_fixed);
+        let (driver, seen, is_fixed) = match to.flatten() {
+            Some(to) => {
+                let to_clock = &self.all[to];
+                (Driver::Clock(to), to_clock.now, to_clock.is_fixed)
+            }
+            None => (Driver::Hand, 0, false),
+        };
         let clock = &mut self.all[nth];
-        (clock.driver, clock.parent, clock.seen) = (Driver::Clock(to), parent, seen.into());
+        (clock.driver, clock.seen) = (driver, seen);
+        (clock.parent, clock.awaited) = (parent, None);
         for at in 0..self.all.len() {
             if self.runs_on(at, nth) && self.all[at].is_fixed != is_fixed {
                 let clock = &mut self.all[at];
                 clock.is_fixed = is_fixed;
                 clock.ticks = (clock.now, clock.now);
-                clock.skipped = None;
             }
         }
         true

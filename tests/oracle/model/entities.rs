@@ -17,12 +17,10 @@ pub(super) struct Entity {
     pub(super) key: Option<usize>,
     /// The `Timer` component, whether armed or not.
     pub(super) timer: Option<Spec>,
-    /// The clock that the `Timer` chose.
-    pub(super) timer_on: Option<Named>,
     /// The insertion that the `Timer` component comes from, unless it was cancelled.
     pub(super) seat: Option<u64>,
-    /// The delay of the `DespawnAfter` component.
-    pub(super) life: Option<u64>,
+    /// The `DespawnAfter` component.
+    pub(super) life: Option<Spec>,
     pub(super) action: Option<Action>,
     pub(super) is_paused: bool,
     pub(super) is_disabled: bool,
@@ -39,8 +37,6 @@ pub(super) struct Entity {
     pub(super) transit: Option<Id>,
     /// The time-out, if it stands for an open request of its owner.
     pub(super) until: Option<Spec>,
-    /// The clock that the time-out chose.
-    pub(super) until_on: Option<Named>,
 }
 
 impl Model {
@@ -86,7 +82,6 @@ impl Model {
         let lost = self.remove_clock(id, true);
         self.stop_update(id);
         self.unfollow(id);
-        self.set_action(id, None);
         self.set_key(id, None);
         self.leave_owner(id);
         self.end_pause(id);
@@ -118,7 +113,7 @@ impl Model {
         self.entities[owner].owned.push(id);
         self.with_armed(id, |timer| timer.owner = owner);
         self.update_pauses(id);
-        self.start_again(id);
+        self.follow_default(id);
         self.take_key(id);
     }
 
@@ -181,12 +176,5 @@ impl Model {
         let all = [owner].into_iter().chain(owned);
         all.filter(|&id| self.entities[id].timer.is_some())
             .collect()
-    }
-
-    pub(super) fn set_action(&mut self, id: Id, action: Option<Action>) {
-        self.entities[id].action = action;
-        if let Some(at) = self.find_timer(id, Kind::Timer) {
-            self.timers[at].acts = action.is_some();
-        }
     }
 }

@@ -3,66 +3,39 @@
 use bevy_due::{CancelReason, MissedTicks};
 
 use super::{
-    Flow, Handler, Model,
-    clock::NEVER,
-    clocks::Nth,
+    Flow, Handler, Model, Panicked,
+    clock::{Clock, NEVER},
+    clocks::{Nth, Scope},
     random::{GOLDEN, mix, scale},
     timers::{Done, Kind, Timer, done},
 };
 use crate::{
     entry::{Entry, Firing, Id, Named},
-    op::Action,
+    op::{Action, FIRED},
 };
-
-/// The clocks that a run covers.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Scope {
-    /// Those read in fixed steps, or those read in frames.
-    Of { is_fixed: bool },
-    /// A clock and its descendants.
-    Under(Nth),
-}
 
 /// The most missed deadlines that a firing reports.
 const MOST_MISSED: u64 = (1 << 48) - 1;
 
-/// The result of a firing.
-struct Served {
-    missed: u64,
-    /// The next deadline, or `None` after the last firing.
-    next: Option<u64>,
-}
-
 impl Model {
-    pub(super) fn is_in(&self, clock: Nth, scope: Scope) -> bool {
-        let of = &self.clocks.all[clock];
-        of.exists
-            && match scope {
-                Scope::Of { is_fixed } => of.is_fixed == is_fixed,
-                Scope::Under(root) => self.clocks.runs_on(clock, root),
-            }
+    /// Releases the timers that were armed since the last run, and fires the due timers. Counts the firings,
+    /// missed deadlines and cancellations.
+    pub(super) fn run(&mut self, scope: Scope, stats: &mut [u64; 3]) -> Flow {
+        self.begin_run(scope, stats);
+        self.fire_due(scope, stats).map(|_| ())
     }
 
-    /// Arms the timers that were inserted since the last run, and fires the due timers. Counts the
-    /// firings, missed deadlines and cancellations.
-    pub(super) fn run(&mut self, scope: Scope, stats: &mut [u64; 3]) -> Flow {
+    /// The entities whose timers have finished despawn in the next run.
+    pub(super) fn begin_run(&mut self, scope: Scope, stats: &mut [u64; 3]) {
         self.runs += 1;
-        let lost = self.resolve();
-        for at in 0..self.timers.len() {
-            let clock = self.timers[at]
-                .clock
-                .filter(|_| !self.timers[at].is_pending());
-            if clock.is_some_and(|clock| self.is_in(clock, scope)) {
-                self.timers[at].is_released = true;
-            }
-        }
-        for (id, kind) in lost {
-            if self.find_timer(id, kind).is_some() {
-                self.lose_clock(id, kind);
-            }
-        }
-        *stats = [0, 0, self.unwritten.len() as u64];
+        *stats = [0; 3];
+        self.swap(scope);
+        stats[2] += self.unwritten.len() as u64;
         self.cancelled.append(&mut self.unwritten);
+        self.end_finished(scope);
+    }
+
+    pub(super) fn end_finished(&mut self, scope: Scope) {
         if let Scope::Of { is_fixed } = scope {
             for nth in [usize::from(is_fixed), 2] {
                 for (id, done) in core::mem::take(&mut self.ended[nth]) {
@@ -70,56 +43,76 @@ impl Model {
                 }
             }
         }
-        let forwarded = match scope {
-            Scope::Under(root) => Some(root),
-            Scope::Of { .. } => None,
-        };
-        let clocks = 0..self.clocks.all.len();
-        let due: Vec<Nth> = clocks
-            .filter(|&clock| self.is_in(clock, scope) && self.clocks.may_fire(clock, forwarded))
-            .filter(|&clock| self.first_due(clock).is_some())
-            .collect();
-        for &clock in &due {
-            let is_fixed = self.clocks.all[clock].is_fixed;
-            while self.clocks.may_fire(clock, forwarded)
-                && let Some(at) = self.first_due(clock)
-            {
-                self.fire(at, is_fixed, stats)?;
-            }
-        }
-        Ok(())
     }
 
-    fn first_due(&self, clock: Nth) -> Option<usize> {
-        let now = self.clocks.all[clock].now;
-        let due = self.timers.iter().enumerate().filter_map(|(at, timer)| {
-            let is_here = timer.clock == Some(clock) && timer.is_released && !timer.is_held;
-            let is_due = is_here && timer.paused_at.is_none() && timer.deadline <= now;
-            (is_due && timer.deadline != NEVER).then_some((timer.rank(), at))
+    /// One clock after another has its turn, unless it is stopped now or then. The turn keeps the time at which
+    /// it begins, and ends when something stops the clock. Returns the length of the longest chain.
+    pub(super) fn fire_due(&mut self, scope: Scope, stats: &mut [u64; 3]) -> Result<u32, Panicked> {
+        let mut deepest = 0;
+        let due = |model: &Self, clock| model.first_due(clock, model.clocks.all[clock].now);
+        let clocks = (0..self.clocks.all.len()).filter(|&clock| {
+            self.clocks.is_in(clock, scope)
+                && self.clocks.is_running(clock, scope)
+                && due(self, clock).is_some()
+        });
+        for clock in clocks.collect::<Vec<Nth>>() {
+            let turn = self.turn(clock);
+            while self.clocks.is_running(clock, scope)
+                && let Some(at) = self.first_due(clock, turn.now)
+            {
+                let fired = self.fire(at, &turn, stats);
+                deepest = deepest.max(core::mem::take(&mut self.chain));
+                fired?;
+            }
+        }
+        Ok(deepest)
+    }
+
+    fn turn(&self, clock: Nth) -> Turn {
+        let Clock {
+            now, skipped_to, ..
+        } = self.clocks.all[clock];
+        let end = match &self.course {
+            Some(course) => self.clocks.at_end_of(course)[clock],
+            None => now,
+        };
+        Turn {
+            now,
+            end,
+            skipped_to,
+        }
+    }
+
+    fn first_due(&self, clock: Nth, now: u64) -> Option<usize> {
+        let timers = self.timers.iter().enumerate();
+        let due = timers.filter_map(|(at, timer)| {
+            let is_here = timer.clock == Some(clock) && timer.is_released;
+            let is_due = is_here && self.may_fire(timer) && timer.deadline <= now;
+            is_due.then_some((timer.rank(), at))
         });
         due.min().map(|(.., at)| at)
     }
 
+    /// Returns `true` unless a timer is paused or in transit, never fires, or waits for the next run.
+    pub(super) fn may_fire(&self, timer: &Timer) -> bool {
+        let is_halted = timer.paused_at.is_some() || timer.is_held;
+        !is_halted && timer.deadline != NEVER && !self.waits_for_next_frame(timer)
+    }
+
     /// A timer fires: the message, the observers, the action, and then its end if this was the last
     /// firing.
-    pub(super) fn fire(&mut self, at: usize, is_fixed: bool, stats: &mut [u64; 3]) -> Flow {
+    fn fire(&mut self, at: usize, turn: &Turn, stats: &mut [u64; 3]) -> Flow {
         let clock = self.timers[at].clock.expect("it is armed");
-        let reading = self.clocks.all[clock].clone();
-        let limit = match self.clocks.has_skipped(clock) {
-            true => 1,
-            false => self.rules.burst_limit,
-        };
-        let runs = self.runs;
-        let span = self.entities[self.timers[at].entity].timer;
-        let span = span.map_or(0, |spec| self.rules.nanos(spec.span));
-        let timer = &mut self.timers[at];
-        let deadline = timer.deadline;
-        let Served { missed, next } = timer.serve(reading.now, span, runs, limit);
-        let missed = missed.min(MOST_MISSED);
-        let (id, seat, acts) = (timer.entity, timer.seat, timer.acts);
-        let (owner, count, kind) = (timer.owner, timer.count, timer.kind);
+        let reading = &self.clocks.all[clock];
+        let (name, is_fixed) = (reading.name, reading.is_fixed);
+        let deadline = self.timers[at].deadline;
+        let (shown, lateness) = (reading.shown(deadline), turn.now - deadline);
+        let (missed, next) = self.serve(at, turn);
+        let timer = &self.timers[at];
+        let (id, seat, owner) = (timer.entity, timer.seat, timer.owner);
+        let (count, kind) = (timer.count, timer.kind);
         match next {
-            Some(next) => timer.deadline = next,
+            Some(next) => self.timers[at].deadline = next,
             None => drop(self.timers.remove(at)),
         }
         stats[0] += 1;
@@ -139,9 +132,9 @@ impl Model {
             entity: id,
             owner,
             key: self.key_name(id).filter(|_| owner != id),
-            clock: self.clocks.all[clock].name,
-            deadline: reading.shown(deadline),
-            lateness: reading.now - deadline,
+            clock: name,
+            deadline: shown,
+            lateness,
             count,
             missed,
             is_last: next.is_none(),
@@ -156,15 +149,21 @@ impl Model {
             };
             self.ended[usize::from(is_fixed)].push((id, done));
         }
+        // The action that it has now counts, even if an observer inserts another one.
+        let action = self.entities[id].action;
         if self.rules.is_observed {
             self.log.push(Entry::Fired(firing));
+            self.slots[FIRED] = Some(id);
             self.react(Handler::Command)?;
             if owner != id {
                 self.log.push(Entry::Owned(id, owner));
             }
         }
-        if acts && self.is_still(id, seat) {
-            self.act(firing)?;
+        if let Some(action) = action
+            && self.is_still(id, seat)
+            && self.entities[id].action.is_some()
+        {
+            self.act(action, firing)?;
         }
         if firing.is_last {
             self.end(id, seat, is_fixed);
@@ -177,22 +176,22 @@ impl Model {
         self.exists(id) && self.entities[id].seat == Some(seat)
     }
 
-    fn act(&mut self, firing: Firing) -> Flow {
-        let Firing { entity, owner, .. } = firing;
-        match self.entities[entity].action {
-            None | Some(Action::Nothing) => {}
-            Some(Action::DespawnTimer) => self.despawn(entity),
-            Some(Action::DespawnOwner) => self.despawn(owner),
-            Some(Action::Named) => {
-                self.log.push(Entry::Acted(entity, firing.count));
+    fn act(&mut self, action: Action, firing: Firing) -> Flow {
+        match action {
+            Action::Nothing => {}
+            Action::DespawnTimer => self.despawn(firing.entity),
+            Action::DespawnOwner => self.despawn(firing.owner),
+            Action::Named => {
+                self.log.push(Entry::Acted(firing.entity, firing.count));
+                self.slots[FIRED] = Some(firing.entity);
                 self.react(Handler::Exclusive)?;
             }
         }
         Ok(())
     }
 
-    /// A timer that has finished is removed. A timer that a handler has inserted stays, with its
-    /// entity.
+    /// A timer that has finished is removed. A timer that a handler has inserted stays, with its entity. If the
+    /// entity will despawn, what it does to others ends now.
     fn end(&mut self, id: Id, seat: u64, is_fixed: bool) {
         let is_replaced = if self.is_still(id, seat) {
             self.drop_timer(id);
@@ -201,21 +200,43 @@ impl Model {
             self.exists(id) && self.entities[id].timer.is_some()
         };
         let ended = &mut self.ended[usize::from(is_fixed)];
-        if let Some(at) = ended.iter().rposition(|&(of, _)| of == id)
-            && (is_replaced || ended[at].1 == Done::Keeps)
-        {
-            ended.remove(at);
+        if let Some(at) = ended.iter().rposition(|&(of, _)| of == id) {
+            let (_, done) = ended[at];
+            if is_replaced || done == Done::Keeps {
+                ended.remove(at);
+            } else if self.exists(id) && self.despawns(id, done) {
+                self.end_effects(id);
+            }
         }
     }
 
-    /// The timers of a clock are cancelled with it, in the order of arming. Returns them: they must
-    /// retire.
+    /// What the entity of a finished timer does to others ends with its last firing, and so does what its belongings do.
+    fn end_effects(&mut self, id: Id) {
+        let mut all = vec![id];
+        let mut at = 0;
+        while let Some(&carrier) = all.get(at) {
+            let owned = self.entities[carrier].owned.iter();
+            all.extend(owned.filter(|&&owned| owned != id));
+            self.end_pause(carrier);
+            self.set_modifier(carrier, None);
+            at += 1;
+        }
+    }
+
+    /// The timers of a clock are cancelled with it, in the order of arming, except for new ones. Returns them:
+    /// they must retire.
     pub(super) fn remove_clock(&mut self, id: Id, is_despawned: bool) -> Vec<(Id, Kind)> {
         let Some(clock) = self.clocks.find(Named::Own(id)) else {
             return Vec::new();
         };
-        let armed = |timer: &&Timer| timer.clock == Some(clock) && !timer.is_pending();
-        let mut armed: Vec<&Timer> = self.timers.iter().filter(armed).collect();
+        let (new, mut armed): (Vec<&mut Timer>, Vec<&mut Timer>) = self
+            .timers
+            .iter_mut()
+            .filter(|timer| timer.clock == Some(clock))
+            .partition(|timer| timer.is_new);
+        for timer in new {
+            timer.clock = None;
+        }
         armed.sort_by_key(|timer| timer.sequence);
         let armed = armed
             .into_iter()
@@ -238,69 +259,87 @@ impl Model {
     }
 }
 
-impl Timer {
-    /// Counts a firing, and finds the next deadline by the policy for missed ones.
-    fn serve(&mut self, now: u64, span: u64, run: u64, limit: u32) -> Served {
-        self.count += 1;
-        self.burst = match self.burst {
-            (of, firings) if of == run => (run, firings + 1),
-            _ => (run, 1),
+impl Model {
+    /// Counts a firing. Returns the number of missed deadlines, and the next deadline unless this firing was the
+    /// last.
+    fn serve(&mut self, at: usize, turn: &Turn) -> (u64, Option<u64>) {
+        let span = self.entities[self.timers[at].entity].timer;
+        let span = span.map_or(0, |spec| self.rules.nanos(spec.span));
+        let timer = &mut self.timers[at];
+        let firings = match timer.burst {
+            (run, firings) if run == self.runs => firings,
+            _ => 0,
         };
-        let is_last = self.times != 0 && self.count >= u64::from(self.times);
-        if is_last || self.interval == 0 {
-            return Served {
-                missed: 0,
-                next: None,
-            };
+        if self.course.as_ref().is_some_and(|course| !course.is_over) {
+            self.chain = firings + 1;
         }
-        let is_burst = self.missed == MissedTicks::Burst && self.burst.1 < limit;
-        if self.is_random {
-            return self.serve_random(now, span, is_burst);
+        timer.count += 1;
+        let is_last = timer.times != 0 && timer.count >= u64::from(timer.times);
+        if is_last || timer.interval == 0 {
+            return (0, None);
         }
+        // For a time that is skipped, each timer fires at most once.
+        let is_skipped = turn.skipped_to.is_some_and(|to| timer.deadline <= to);
+        let (end, limit) = match is_skipped {
+            true => (turn.now, 1),
+            false => (turn.end, self.rules.burst_limit),
+        };
+        let step = timer.draw_step(span);
+        let on_grid = timer.deadline.saturating_add(step);
+        let (mut missed, mut next) = match timer.missed {
+            MissedTicks::Skip if on_grid <= turn.now => timer.skip(step, span, turn.now),
+            MissedTicks::Burst | MissedTicks::Skip => (0, on_grid),
+            MissedTicks::Delay => {
+                let (missed, _) = timer.skip(step, span, turn.now);
+                (missed, turn.now.saturating_add(step))
+            }
+        };
+        timer.burst = (self.runs, if next <= end { firings + 1 } else { 0 });
+        if timer.burst.1 >= limit {
+            timer.burst.1 = 0;
+            (missed, next) = timer.skip(step, span, end);
+        }
+        (missed.min(MOST_MISSED), Some(next))
+    }
+}
+
+/// The turn of a clock in a run. It keeps the time at which it begins.
+struct Turn {
+    now: u64,
+    /// The time at the end of an exact frame, as it looked when the turn began. In any other run, it is now.
+    end: u64,
+    skipped_to: Option<u64>,
+}
+
+impl Timer {
+    /// Returns the next interval, which may be random.
+    fn draw_step(&mut self, span: u64) -> u64 {
         self.wait = self.interval;
-        let mut next = self.deadline.saturating_add(self.interval);
-        let mut missed = 0;
-        if next <= now && !is_burst {
-            missed = (now - self.deadline) / self.interval;
-            let skipped = self.interval.saturating_mul(missed + 1);
-            next = self.deadline.saturating_add(skipped);
+        if self.is_random {
+            self.random = self.random.wrapping_add(GOLDEN);
+            let extra = scale(mix(self.random), span);
+            self.wait = self.interval.saturating_add(extra);
         }
-        if self.missed == MissedTicks::Delay {
-            next = now.saturating_add(self.interval);
-        }
-        Served {
-            missed,
-            next: Some(next),
-        }
+        self.wait
     }
 
-    /// Draws the next interval. After a deadline that is skipped, the interval starts now, and the
-    /// number of missed deadlines is an estimate.
-    fn serve_random(&mut self, now: u64, span: u64, is_burst: bool) -> Served {
-        self.random = self.random.wrapping_add(GOLDEN);
-        let extra = scale(mix(self.random), span);
-        self.wait = self.interval.saturating_add(extra);
-        let next = self.deadline.saturating_add(self.wait);
-        let is_late = next <= now;
-        let keeps = match self.missed {
-            MissedTicks::Burst => !is_late || is_burst,
-            MissedTicks::Skip => !is_late,
-            MissedTicks::Delay => false,
-        };
-        if keeps {
-            return Served {
-                missed: 0,
-                next: Some(next),
+    /// Skips the deadlines up to a time. Returns how many these are, and the next one. Without a grid, the interval
+    /// starts at that time, and the number is an estimate.
+    fn skip(&self, step: u64, span: u64, until: u64) -> (u64, u64) {
+        let is_late = self.deadline.saturating_add(step) <= until;
+        if self.is_random {
+            let average = self.interval.saturating_add(span / 2);
+            let missed = match is_late {
+                true => ((until - self.deadline) / average).max(1),
+                false => 0,
             };
+            return (missed, until.saturating_add(step));
         }
-        let average = self.interval.saturating_add(span / 2);
         let missed = match is_late {
-            true => ((now - self.deadline) / average).max(1),
+            true => (until - self.deadline) / self.interval,
             false => 0,
         };
-        Served {
-            missed,
-            next: Some(now.saturating_add(self.wait)),
-        }
+        let skipped = self.interval.saturating_mul(missed + 1);
+        (missed, self.deadline.saturating_add(skipped))
     }
 }

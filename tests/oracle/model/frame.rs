@@ -1,7 +1,7 @@
 //! A frame: time passes, timers fire, callbacks are called, messages are delivered, and then the
 //! steps of the fixed schedule follow.
 
-use super::{Model, firing::Scope};
+use super::{Model, clocks::Scope};
 use crate::entry::Named;
 
 impl Model {
@@ -9,9 +9,9 @@ impl Model {
         let times = &mut self.clocks.times;
         times.is_game_paused = self.is_game_paused;
         times.real += by;
+        times.frames += 1;
         let game = if self.is_game_paused { 0 } else { by };
         times.game += game;
-        times.steps = [by, game, 0];
         self.swap_written();
         for (id, entity) in self.entities.iter().enumerate() {
             if let Some(nth) = self.clocks.find(Named::Own(id)) {
@@ -29,20 +29,26 @@ impl Model {
         while self.overstep >= step {
             self.overstep -= step;
             self.clocks.times.fixed += step;
-            self.clocks.times.steps[2] = step;
             self.timers_and_updates(true);
             self.mail.written.is_swapped_next = true;
         }
     }
 
+    /// A panic ends the run of the timers, and then the callbacks are called nevertheless.
     fn timers_and_updates(&mut self, is_fixed: bool) {
-        self.add_modified_clocks();
-        self.clocks.read_all(is_fixed);
-        self.follow_clocks();
-        self.let_updates_join(is_fixed);
         let mut stats = [0; 3];
-        // A panic ends the run of the timers, and then the callbacks are called nevertheless.
-        self.run(Scope::Of { is_fixed }, &mut stats).ok();
+        self.add_modified_clocks();
+        self.clocks.stop_awaiting();
+        if self.rules.exact_frames {
+            self.follow_clocks();
+            self.let_updates_join(is_fixed);
+            self.run_exactly(is_fixed, &mut stats).ok();
+        } else {
+            self.clocks.read_all(is_fixed);
+            self.follow_clocks();
+            self.let_updates_join(is_fixed);
+            self.run(Scope::Of { is_fixed }, &mut stats).ok();
+        }
         self.stats[usize::from(is_fixed)] = stats;
         self.run_updates(is_fixed).ok();
     }

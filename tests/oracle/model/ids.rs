@@ -1,6 +1,6 @@
 //! Calling entities by other numbers.
 
-use super::{Model, clocks::Clocks, entities::Entity};
+use super::{Model, clock::Clock, clocks::Clocks, entities::Entity, timers::Timer};
 use crate::entry::{Cancel, Entry, Id, Named};
 
 impl Model {
@@ -14,7 +14,7 @@ impl Model {
             (*owner, *timer) = (name(*owner), name(*timer));
         }
         for timer in &mut self.timers {
-            (timer.entity, timer.owner) = (name(timer.entity), name(timer.owner));
+            timer.rename(&name);
         }
         for (id, _) in self.ended.iter_mut().flatten() {
             *id = name(*id);
@@ -43,13 +43,17 @@ impl Entity {
         for id in ids.chain(modified).chain(lists.into_iter().flatten()) {
             *id = name(*id);
         }
-        for clock in self
-            .on
-            .iter_mut()
-            .chain(&mut self.timer_on)
-            .chain(&mut self.until_on)
-        {
+        if let Some(clock) = &mut self.on {
             clock.rename(&name);
+        }
+    }
+}
+
+impl Timer {
+    pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        (self.entity, self.owner) = (name(self.entity), name(self.owner));
+        if let Some(clock) = &mut self.chosen {
+            clock.rename(name);
         }
     }
 }
@@ -57,9 +61,16 @@ impl Entity {
 impl Clocks {
     fn rename(&mut self, name: impl Fn(Id) -> Id) {
         for clock in &mut self.all {
-            clock.name.rename(&name);
-            clock.parent.rename(&name);
-            clock.component.parent.rename(&name);
+            clock.rename(&name);
+        }
+    }
+}
+
+impl Clock {
+    pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        let names = self.parent.iter_mut().chain(&mut self.awaited);
+        for named in names.chain([&mut self.name]) {
+            named.rename(&name);
         }
     }
 }

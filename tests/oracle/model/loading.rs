@@ -15,17 +15,15 @@ impl Clocks {
     /// which the built-in ones know no fraction.
     pub(super) fn start_over(&mut self, new: Self) {
         let before = self.clone();
-        (self.times, self.rounds) = (new.times, new.rounds);
+        self.times = new.times;
         for (nth, saved) in before.all.iter().enumerate() {
             let own = Clock::new(saved.name, saved.parent, saved.driver, saved.speed);
             let mut clock = new.all.get(nth).cloned().unwrap_or(own);
             clock.load(saved);
             clock.exists = saved.exists;
-            if clock.driver == Driver::Nothing {
-                clock.driver = Driver::Nothing;
-                clock.parent = Named::Own(NOWHERE);
+            if clock.driver == Driver::Missing {
+                clock.parent = Some(Named::Own(NOWHERE));
             }
-            clock.component.parent = clock.parent;
             self.all[nth] = clock;
         }
         for nth in self.parents_first() {
@@ -48,13 +46,12 @@ impl Clocks {
                     let at = places.get(&at).copied().unwrap_or(at);
                     (saved.parent, Driver::Clock(at))
                 }
-                _ => (Named::Own(NOWHERE), Driver::Nothing),
+                Driver::Hand => (None, Driver::Hand),
+                _ => (Some(Named::Own(NOWHERE)), Driver::Missing),
             };
             let mut clock = Clock::new(saved.name, parent, driver, saved.speed);
-            clock.name.rename(&name);
-            clock.parent.rename(&name);
+            clock.rename(&name);
             clock.load(saved);
-            clock.component.parent = clock.parent;
             self.all.push(clock);
         }
         for &nth in places.values() {
@@ -66,7 +63,7 @@ impl Clocks {
     /// A loaded clock advances with its driver from now on.
     fn start_from_now(&mut self, nth: Nth) {
         if let Driver::Clock(parent) = self.all[nth].driver {
-            self.all[nth].seen = self.all[parent].now.into();
+            self.all[nth].seen = self.all[parent].now;
         }
     }
 

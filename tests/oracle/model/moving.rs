@@ -20,7 +20,6 @@ impl Model {
         self.release_lost();
         // Whoever asks what moves along saves the entity, while it still has its owner.
         self.add_modified_clocks();
-        self.clocks.take_settings();
         let moved = self.dependents(root);
         for &id in &moved {
             let owner = self.entities[id].owner;
@@ -126,7 +125,7 @@ impl Clocks {
     /// Returns how far a clock advances while the real, the game and the fixed clock are driven by this
     /// span.
     fn share(&self, nth: Nth, span: u64) -> u64 {
-        let mut clock = self.live(nth);
+        let mut clock = self.all[nth].clone();
         let span = match self.parent(nth) {
             Some(parent) => self.share(parent, span),
             None if clock.is_driven_by_bevy() => span,
@@ -142,7 +141,7 @@ impl Clocks {
         self.all[nth].run(span);
         for at in self.parents_first() {
             if at != nth && self.runs_on(at, nth) {
-                self.follow(at);
+                self.follow_parent(at);
             }
         }
     }

@@ -22,15 +22,12 @@ impl Model {
     /// clock of its own, the pause is on the parent of that one.
     pub(super) fn pause_for(&mut self, target: Id, span: u64) {
         let clock = match self.clock_of(target, None) {
-            own if own == Named::Own(target) => {
-                let nth = self.clocks.find(own);
-                nth.map_or(own, |nth| self.clocks.all[nth].parent)
-            }
+            own if own == Named::Own(target) => self.clock_above(target).unwrap_or(own),
             clock => clock,
         };
         let pause = self.spawn();
         self.entities[pause].on = Some(clock);
-        self.insert_life(pause, span);
+        self.insert_life(pause, span, None);
         self.set_pauses(pause, target);
     }
 
@@ -78,17 +75,15 @@ impl Model {
             if timer.is_held != is_held {
                 (timer.is_held, timer.is_released) = (is_held, false);
             }
-            let Some(clock) = self.timers[at].clock else {
-                continue;
-            };
-            let now = self.clocks.live(clock).now;
+            let now = self.now_on(self.timers[at].clock);
+            let burst = (self.runs, self.chain);
             let timer = &mut self.timers[at];
             if is_paused && timer.paused_at.is_none() {
                 timer.paused_at = Some(now);
             } else if !is_paused && timer.paused_at.is_some() {
                 timer.deadline = timer.deadline_at(now);
                 timer.paused_at = None;
-                timer.is_released = false;
+                (timer.is_released, timer.burst) = (false, burst);
             }
         }
     }

@@ -34,9 +34,10 @@ impl Model {
         self.rollback = Rollback::default();
         (self.stats, self.unwritten) = (new.stats, Vec::new());
         self.add_modified_clocks();
-        self.clocks.take_settings();
-        let mut timers = self.timers.clone();
-        timers.iter_mut().for_each(|timer| self.save_new(timer));
+        let mut timers = core::mem::take(&mut self.timers);
+        for timer in &mut timers {
+            timer.save(|id, kind| self.spec(id, kind), self.rules);
+        }
         self.timers = timers;
         let saved = self.clocks.all.clone();
         self.clocks.start_over(new.clocks);

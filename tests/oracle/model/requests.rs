@@ -12,11 +12,8 @@ impl Model {
         let on = spec.on.map(|on| self.named(on));
         let request = self.spawn();
         self.entities[request].owner = Some(asker);
-        (
-            self.entities[request].until,
-            self.entities[request].until_on,
-        ) = (Some(spec), on);
-        self.add_timer(request, Kind::Request);
+        self.entities[request].until = Some(spec);
+        self.add_timer(request, Kind::Request, spec, on);
         self.set_owner(request, asker);
         self.send(to, Topic::Packet0, Role::Request(asker, request));
     }

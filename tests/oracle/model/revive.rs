@@ -6,7 +6,7 @@ use super::{
     Model,
     clocks::Nth,
     entities::Entity,
-    timers::{Done, State, Timer},
+    timers::{Done, Timer},
 };
 use crate::{
     entry::{Id, NOWHERE, Named},
@@ -20,7 +20,6 @@ impl Model {
         let Some(root) = self.at(slot) else { return };
         let saved = self.dependents(root);
         self.add_modified_clocks();
-        self.clocks.take_settings();
         let then = self.clone();
         self.despawn(root);
         let lives_on = |id: Id| !then.exists(id) || self.exists(id) || saved.contains(&id);
@@ -170,7 +169,9 @@ impl Model {
     ) {
         let is_mine = |timer: &&Timer| saved.contains(&timer.entity);
         let mut timers: Vec<Timer> = then.timers.iter().filter(is_mine).cloned().collect();
-        timers.iter_mut().for_each(|timer| then.save_new(timer));
+        for timer in &mut timers {
+            timer.save(|id, kind| then.spec(id, kind), self.rules);
+        }
         timers.sort_by_key(|timer| timer.sequence);
         for timer in &mut timers {
             self.inserted += 1;
@@ -179,7 +180,7 @@ impl Model {
                 self.entities[name(timer.entity)].seat = Some(self.inserted);
             }
             (timer.seat, timer.sequence) = (self.inserted, self.sequence);
-            (timer.entity, timer.owner) = (name(timer.entity), name(timer.owner));
+            timer.rename(&name);
             timer.is_held = self.is_in_transit(timer.entity);
             timer.is_released = false;
             if let Some(before) = timer.clock.filter(|&nth| then.clocks.all[nth].exists) {
@@ -189,16 +190,5 @@ impl Model {
             }
         }
         self.timers.append(&mut timers);
-    }
-
-    /// A new timer is saved on its clock. If the clock is not settled, the delay starts anew.
-    pub(super) fn save_new(&self, timer: &mut Timer) {
-        if !timer.is_pending() {
-            return;
-        }
-        match self.is_settled(timer) {
-            true => timer.state = State::Armed,
-            false => timer.clock = None,
-        }
     }
 }

@@ -3,7 +3,7 @@
 use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{Model, entities::Entity};
+use super::{Model, clock::Driver, entities::Entity};
 use crate::{
     entry::{Id, Named},
     op::SNAPSHOTS,
@@ -127,7 +127,7 @@ impl Model {
         let later = self.clocks.all.split_off(then.clocks.all.len());
         self.clocks = then.clocks;
         for mut clock in later {
-            clock.exists = false;
+            (clock.exists, clock.driver) = (false, Driver::Missing);
             self.clocks.all.push(clock);
         }
         let mail = then.mail;

@@ -28,39 +28,31 @@ impl Model {
     /// The clock is the chosen one, or else the clock of the entity, or else the clock of its owner,
     /// or else the game clock.
     pub(super) fn clock_of(&self, id: Id, chosen: Option<Named>) -> Named {
-        self.clock_besides(id, chosen, None)
-    }
-
-    /// The clock as if there were none on the entity `without`.
-    pub(super) fn clock_besides(
-        &self,
-        id: Id,
-        chosen: Option<Named>,
-        without: Option<Id>,
-    ) -> Named {
-        let clock = chosen.or_else(|| self.clock_on(id, without));
-        let clock = clock.or_else(|| self.clock_on(self.owner_of(id), without));
+        let clock = chosen.or_else(|| self.clock_on(id));
+        let clock = clock.or_else(|| self.clock_on(self.owner_of(id)));
         clock.unwrap_or(Named::Virtual)
     }
 
     /// The clock of an entity is its own, or else the one that it names. A modifier is on the parent
     /// of the clock that it modifies, or on the clock that will be the parent.
-    fn clock_on(&self, id: Id, without: Option<Id>) -> Option<Named> {
+    pub(super) fn clock_on(&self, id: Id) -> Option<Named> {
         let entity = self.entities.get(id).filter(|entity| entity.exists)?;
         let own = |id: Id| {
             let own = Named::Own(id);
             let own = self.clocks.find(own).map(|_| own);
-            let on = || self.entities.get(id).and_then(|entity| entity.on);
-            own.filter(|_| without != Some(id)).or_else(on)
+            own.or_else(|| self.entities.get(id).and_then(|entity| entity.on))
         };
         let modified = || {
             let clock = entity.modifies?.0;
-            match self.clocks.find(Named::Own(clock)) {
-                Some(nth) => Some(self.clocks.all[nth].parent),
-                None => own(clock),
-            }
+            self.clock_above(clock).or_else(|| own(clock))
         };
         own(id).or_else(modified)
+    }
+
+    /// Returns the parent of the clock on an entity, if it has one.
+    pub(super) fn clock_above(&self, id: Id) -> Option<Named> {
+        let nth = self.clocks.find(Named::Own(id))?;
+        self.clocks.all[nth].parent
     }
 
     /// An entity is paused by itself or by an owner, at any depth.

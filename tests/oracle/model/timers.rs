@@ -10,6 +10,7 @@ use super::{
 use crate::{
     entry::{Id, Named},
     op::{self, Spec},
+    rules::Rules,
 };
 
 #[derive(Clone)]
@@ -18,9 +19,12 @@ pub(super) struct Timer {
     pub(super) kind: Kind,
     /// No two insertions have the same number.
     pub(super) seat: u64,
-    /// `None` if its clock did not exist when it was inserted.
+    /// `None` while its clock does not exist.
     pub(super) clock: Option<Nth>,
-    pub(super) state: State,
+    /// The clock that it chose itself.
+    pub(super) chosen: Option<Named>,
+    /// Whether it was inserted since the last swap, and not changed. Its clock may become another one.
+    pub(super) is_new: bool,
     pub(super) deadline: u64,
     /// The time on the clock when it was paused.
     pub(super) paused_at: Option<u64>,
@@ -30,7 +34,6 @@ pub(super) struct Timer {
     pub(super) is_released: bool,
     pub(super) sequence: u64,
     pub(super) owner: Id,
-    pub(super) acts: bool,
     pub(super) interval: u64,
     /// The state of the random numbers of its intervals.
     pub(super) random: u64,
@@ -40,7 +43,7 @@ pub(super) struct Timer {
     pub(super) count: u64,
     /// The length of the wait for the deadline.
     pub(super) wait: u64,
-    /// The last run in which it fired, and the number of firings in that run.
+    /// The length of its burst, and of the chain of handlers that armed it in an exact frame. It ends with this run.
     pub(super) burst: (u64, u32),
 }
 
@@ -53,13 +56,6 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) const ALL: [Self; 3] = [Self::Timer, Self::Request, Self::Lifetime];
-}
-
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum State {
-    /// Inserted since the last swap. Its clock may become another one.
-    Pending,
-    Armed,
 }
 
 /// What happens to an entity whose timer has finished.
@@ -75,10 +71,6 @@ impl Timer {
     /// Of equal deadlines, those of lifetimes come last.
     pub(super) fn rank(&self) -> (u64, bool, u64) {
         (self.deadline, self.kind == Kind::Lifetime, self.sequence)
-    }
-
-    pub(super) fn is_pending(&self) -> bool {
-        self.state == State::Pending
     }
 
     /// Returns the number of firings left, or `None` if there is no limit.
@@ -100,6 +92,18 @@ impl Timer {
     /// Time passes on the clock without the timer.
     pub(super) fn pass(&mut self, span: u64) {
         self.deadline = shift(self.deadline, -i128::from(span));
+    }
+
+    /// A new timer is saved on its clock, if that exists. A timer without a clock is saved as if it were new.
+    pub(super) fn save(&mut self, spec: impl FnOnce(Id, Kind) -> Option<Spec>, rules: Rules) {
+        self.is_new = self.clock.is_none();
+        if self.is_new
+            && let Some(spec) = spec(self.entity, self.kind)
+            && self.kind == Kind::Timer
+        {
+            (self.count, self.times) = (0, times(spec).unwrap_or(0));
+            self.interval = rules.nanos(spec.interval);
+        }
     }
 
     /// A timer keeps the deadline that its clock shows, and its pause, when the clock is loaded.
@@ -127,17 +131,35 @@ impl Model {
     pub(super) fn insert_timer(&mut self, id: Id, spec: Spec, on: Option<Named>) {
         self.cancel(id, CancelReason::Replaced);
         self.entities[id].timer = Some(spec);
-        self.entities[id].timer_on = on;
-        self.add_timer(id, Kind::Timer);
+        self.add_timer(id, Kind::Timer, spec, on);
     }
 
     /// A lifetime replaces the one on its entity.
-    pub(super) fn insert_life(&mut self, id: Id, delay: u64) {
+    pub(super) fn insert_life(&mut self, id: Id, delay: u64, since: Option<u64>) {
         self.cancel_life(id);
-        self.entities[id].life = Some(delay);
-        self.add_timer(id, Kind::Lifetime);
+        let life = Spec {
+            delay,
+            since,
+            ..ONCE
+        };
+        self.entities[id].life = Some(life);
+        self.add_timer(id, Kind::Lifetime, life, None);
     }
 }
+
+/// A timer that fires once and has no other settings.
+const ONCE: Spec = Spec {
+    delay: 0,
+    since: None,
+    jitter: 0,
+    interval: 0,
+    span: 0,
+    slack: 0,
+    times: 0,
+    missed: MissedTicks::Burst,
+    done: op::Done::ByOwner,
+    on: None,
+};
 
 /// Returns the number of firings, or `None` for no limit.
 pub(super) fn times(spec: Spec) -> Option<u32> {

@@ -32,7 +32,6 @@ impl Model {
             return;
         }
         self.add_modified_clocks();
-        self.clocks.take_settings();
         self.drop_mail_to(&members);
         for &id in &members {
             self.set_transit(id, Some(root));

@@ -1,8 +1,11 @@
 //! Update callbacks: called by priority, then in the order of insertion.
 
-use super::{Flow, Handler, Model, clocks::Nth};
+use super::{
+    Flow, Handler, Model,
+    clocks::{Nth, Scope},
+};
 use crate::{
-    entry::{Call, Entry, Id, Named},
+    entry::{Call, Entry, Id},
     op::At,
 };
 
@@ -53,12 +56,11 @@ impl Model {
         }
     }
 
-    /// A callback that chose no clock moves to the one that it is on by default, if that is right.
-    pub(super) fn move_update_to_default(&mut self, id: Id, is_right: impl Fn(Named) -> bool) {
-        let name = self.clock_of(id, None);
-        let clock = self.clocks.find(name);
+    /// A callback that chose no clock moves to the one that it is on by default.
+    pub(super) fn move_update(&mut self, id: Id) {
+        let clock = self.clocks.find(self.clock_of(id, None));
         for member in &mut self.updates.members {
-            if let Some(clock) = clock.filter(|_| is_right(name))
+            if let Some(clock) = clock
                 && member.entity == id
                 && !member.has_chosen
             {
@@ -72,7 +74,7 @@ impl Model {
         let members = self.updates.members.iter();
         let later = members.filter(|member| member.clock >= first_later);
         for id in later.map(|member| member.entity).collect::<Vec<_>>() {
-            self.move_update_to_default(id, |_| true);
+            self.move_update(id);
         }
     }
 
@@ -135,8 +137,11 @@ impl Model {
         let Member { entity, clock, .. } = member;
         let target = self.owner_of(entity);
         let is_in_transit = |&id: &Id| self.entities.get(id).is_some_and(|it| it.transit.is_some());
+        let scope = Scope::Of {
+            is_fixed: member.is_fixed,
+        };
         let waits = self.is_paused(entity) || self.with_owners(entity).iter().any(is_in_transit);
-        if waits || !self.clocks.may_fire(clock, None) {
+        if waits || !self.clocks.is_running(clock, scope) {
             return Ok(());
         }
         let clock = &self.clocks.all[clock];

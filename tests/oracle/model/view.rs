@@ -4,7 +4,6 @@ use core::mem;
 
 use super::{
     Model,
-    clock::NEVER,
     clocks::Nth,
     timers::{Kind, Timer},
 };
@@ -17,8 +16,7 @@ impl Model {
     /// Returns what there is to see, and what has happened since the last call. Also returns the
     /// entities with a new timer whose clock is not known yet: their status is no promise.
     pub(crate) fn view(&mut self) -> (Vec<Id>, View) {
-        let pending = self.timers.iter().filter(|timer| timer.is_pending());
-        let unsettled = pending.filter(|timer| !self.is_settled(timer));
+        let unsettled = self.timers.iter().filter(|timer| timer.clock.is_none());
         let unsettled: Vec<Id> = unsettled.map(|timer| timer.entity).collect();
         let exists = |&id: &Id| self.exists(id);
         let alive: Vec<Id> = (0..self.entities.len()).filter(exists).collect();
@@ -76,10 +74,7 @@ impl Model {
     fn plan(&self, name: Named) -> (Named, Option<u64>, Vec<Id>) {
         let nth = self.clocks.find(name).expect("it exists");
         let clock = &self.clocks.all[nth];
-        let waits = |timer: &&Timer| {
-            let is_halted = timer.paused_at.is_some() || timer.is_held;
-            timer.clock == Some(nth) && !is_halted && timer.deadline != NEVER
-        };
+        let waits = |timer: &&Timer| timer.clock == Some(nth) && self.may_fire(timer);
         let waiting = self.timers.iter().filter(waits);
         let next = waiting
             .clone()
@@ -90,13 +85,6 @@ impl Model {
         let mut due: Vec<&Timer> = waiting.filter(is_due).collect();
         due.sort_by_key(|timer| (timer.deadline, timer.sequence));
         (name, next, due.iter().map(|timer| timer.entity).collect())
-    }
-
-    /// Returns `true` if a new timer is on the same clock as when it was inserted.
-    pub(super) fn is_settled(&self, timer: &Timer) -> bool {
-        let chosen = self.chosen(timer.entity, timer.kind);
-        let clock = self.clocks.find(self.clock_of(timer.entity, chosen));
-        clock.is_some() && clock == timer.clock
     }
 
     fn status(&self, id: Id) -> Option<Status> {
@@ -131,9 +119,6 @@ impl Model {
     /// The time that is left to an entity.
     fn lifetime(&self, id: Id) -> Option<u64> {
         let timer = &self.timers[self.find_timer(id, Kind::Lifetime)?];
-        let clock = &self.clocks.all[timer.clock?];
-        let deadline = timer.deadline_at(clock.now);
-        let left = deadline.saturating_sub(clock.now);
-        Some(left.min(self.entities[id].life?))
+        Some(self.remaining(timer, timer.clock?))
     }
 }

@@ -113,10 +113,12 @@ impl Game {
         })
     }
 
-    /// Sets a field of a clock.
-    pub fn set_clock(&self, clock: u64, path: &str, value: Value) {
-        let params = json!({ "entity": clock, "component": CLOCK, "path": path, "value": value });
-        self.call("world.mutate_components", params);
+    /// Sets a field of a clock. The component is immutable, so another one replaces it, and keeps its time.
+    pub fn set_clock(&self, clock: u64, field: &str, value: Value) {
+        let mut component = self.component(clock, CLOCK);
+        component[field] = value;
+        let params = json!({ "entity": clock, "components": { CLOCK: component } });
+        self.call("world.insert_components", params);
     }
 
     /// Returns the time that each of these clocks shows, in the same frame.

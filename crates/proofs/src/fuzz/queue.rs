@@ -136,6 +136,7 @@ impl Game {
                 self.now = self.now.saturating_add(span(bytes));
                 let (most, rearm_every, interval) = (bytes.byte(), bytes.below(4), span(bytes));
                 self.pop(usize::from(most) * 64, rearm_every, interval);
+                (0..most).for_each(|_| self.queue.trim());
             }
         }
     }

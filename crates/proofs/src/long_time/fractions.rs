@@ -143,26 +143,28 @@ impl Game {
         let (choice, by) = (self.dice.roll(4), self.dice.roll(1_000_000_000_000));
         let exact = &mut self.clocks[nth];
         let now = self.app.world().clock_now(exact.entity);
-        let mut clock = self.app.world_mut().get_mut::<Clock>(exact.entity);
-        let clock = clock.as_mut().expect("the clock is there");
-        match choice {
-            0 if exact.is_paused => clock.unpause(),
-            0 => clock.pause(),
-            1 => {
-                let now = now.expect("the clock is there") + Duration::from_nanos(by);
-                clock.set_now(now);
-                exact.shift += u128::from(by);
-            }
-            _ => {
-                // Both speeds of a clock leave fractions.
-                exact.speed = if exact.speed == CLOCKS[nth].0 {
-                    2.0 / 3.0
-                } else {
-                    CLOCKS[nth].0
-                };
-                clock.set_speed(exact.speed);
-            }
-        }
+        let changed = self
+            .app
+            .world_mut()
+            .change_clock(exact.entity, |clock| match choice {
+                0 if exact.is_paused => clock.unpause(),
+                0 => clock.pause(),
+                1 => {
+                    let now = now.expect("the clock is there") + Duration::from_nanos(by);
+                    clock.set_now(now);
+                    exact.shift += u128::from(by);
+                }
+                _ => {
+                    // Both speeds of a clock leave fractions.
+                    exact.speed = if exact.speed == CLOCKS[nth].0 {
+                        2.0 / 3.0
+                    } else {
+                        CLOCKS[nth].0
+                    };
+                    clock.set_speed(exact.speed);
+                }
+            });
+        changed.expect("the clock is there");
         exact.is_paused ^= choice == 0;
     }
 }

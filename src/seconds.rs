@@ -3,12 +3,11 @@
 use alloc::format;
 use core::time::Duration;
 
-use super::{InvalidTimer, build::or_panic};
+use thiserror::Error;
 
 /// A span of time: a [`Duration`], or a number of seconds as an `f32`, an `f64` or a `u32`.
 ///
-/// Every span of time of a timer, a lifetime or a cooldown may be any of them. The methods of
-/// [`Clock`](crate::Clock) take a `Duration`.
+/// Every span of time of a timer, a lifetime, a cooldown or a clock may be any of them.
 ///
 /// A number is rounded to the nearest nanosecond, but a positive number is never rounded to zero. An `f32`
 /// is read as the shortest decimal that prints it, so `0.1_f32` is exactly a tenth of a second. Numbers
@@ -20,7 +19,7 @@ use super::{InvalidTimer, build::or_panic};
 /// use core::time::Duration;
 /// use bevy_due::{
 ///     Timer,
-///     timer::{IntoDuration, InvalidTimer},
+///     timer::{IntoDuration, InvalidSeconds},
 /// };
 ///
 /// const FIRE_RATE: f32 = 0.2;
@@ -31,7 +30,7 @@ use super::{InvalidTimer, build::or_panic};
 /// assert_eq!(Timer::after(Duration::from_secs(3)), Timer::after(3));
 ///
 /// // For numbers that come from data:
-/// assert_eq!((-1.5).try_into_duration(), Err(InvalidTimer::Seconds(-1.5)));
+/// assert_eq!((-1.5).try_into_duration(), Err(InvalidSeconds(-1.5)));
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a span of time",
@@ -42,8 +41,8 @@ pub trait IntoDuration: Copy {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidTimer::Seconds`] if a number is negative, infinite or not a number.
-    fn try_into_duration(self) -> Result<Duration, InvalidTimer>;
+    /// Returns [`InvalidSeconds`] if a number is negative, infinite or not a number.
+    fn try_into_duration(self) -> Result<Duration, InvalidSeconds>;
 
     /// Returns the span.
     ///
@@ -53,13 +52,21 @@ pub trait IntoDuration: Copy {
     #[must_use]
     #[track_caller]
     fn into_duration(self) -> Duration {
-        or_panic(self.try_into_duration())
+        match self.try_into_duration() {
+            Ok(duration) => duration,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
+/// The error for a number of seconds that is negative, infinite or not a number.
+#[derive(Error, Clone, Copy, Debug, PartialEq)]
+#[error("a number of seconds must be finite and not negative, got {0} s")]
+pub struct InvalidSeconds(pub f64);
+
 impl IntoDuration for Duration {
     #[inline]
-    fn try_into_duration(self) -> Result<Duration, InvalidTimer> {
+    fn try_into_duration(self) -> Result<Duration, InvalidSeconds> {
         Ok(self)
     }
 }
@@ -67,15 +74,15 @@ impl IntoDuration for Duration {
 // One integer type, so that a literal such as `3` has a type.
 impl IntoDuration for u32 {
     #[inline]
-    fn try_into_duration(self) -> Result<Duration, InvalidTimer> {
+    fn try_into_duration(self) -> Result<Duration, InvalidSeconds> {
         Ok(Duration::from_secs(self.into()))
     }
 }
 
 impl IntoDuration for f64 {
-    fn try_into_duration(self) -> Result<Duration, InvalidTimer> {
+    fn try_into_duration(self) -> Result<Duration, InvalidSeconds> {
         if !self.is_finite() || self < 0.0 {
-            return Err(InvalidTimer::Seconds(self));
+            return Err(InvalidSeconds(self));
         }
         // The only error left is a number that is too large for a `Duration`.
         let duration = Duration::try_from_secs_f64(self).unwrap_or(Duration::MAX);
@@ -85,7 +92,7 @@ impl IntoDuration for f64 {
 }
 
 impl IntoDuration for f32 {
-    fn try_into_duration(self) -> Result<Duration, InvalidTimer> {
+    fn try_into_duration(self) -> Result<Duration, InvalidSeconds> {
         shortest(self).try_into_duration()
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Key, TimerQueue};
+use crate::queue::{Key, TimerQueue};
 
 const SECOND: u64 = 1_000_000_000;
 const FRAME: u64 = SECOND / 60;

@@ -1,0 +1,160 @@
+//! Exact frames: the clocks go through a frame in steps, from deadline to deadline.
+//!
+//! A reading only notes how much of Bevy's time has yet to pass. The run then lets it pass step by step, so that each
+//! handler finds all clocks at the deadline that fires.
+
+use super::{
+    row::{BUILT_IN, Cadence, ClockKey, FRAMES, VIRTUAL, built_in_id},
+    table::{ClockTable, FRAME, Scope},
+};
+
+/// How far the built-in clocks are behind Bevy's time, in a frame that goes through its deadlines one after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ExactFrames {
+    pub(super) is_on: bool,
+    behind: [Option<u64>; BUILT_IN.len()],
+}
+
+impl ClockTable {
+    /// Lets frames go through their deadlines one after the other.
+    pub(crate) fn set_exact_frames(&mut self, is_on: bool) {
+        self.frames.is_on = is_on;
+    }
+
+    /// Advances the built-in clocks of a cadence to the times that Bevy shows for them, or begins an exact frame. Each
+    /// time comes with its latest step.
+    pub(super) fn advance(&mut self, cadence: Cadence, times: [(u64, u64); BUILT_IN.len()]) {
+        for &root in cadence.roots() {
+            let before = self.frames.behind[root as usize].unwrap_or(0);
+            let Some(row) = self.rows.get_mut(root) else {
+                continue;
+            };
+            let behind = match (root, times[root as usize]) {
+                (FRAMES, _) => before + FRAME,
+                (_, (elapsed, delta)) => row.behind(elapsed, delta),
+            };
+            self.frames.behind[root as usize] = Some(behind);
+        }
+        if !self.frames.is_on {
+            self.end_frame(cadence, false);
+        }
+    }
+
+    /// Returns `true` while the clocks of a cadence are behind Bevy's time.
+    #[inline]
+    pub(crate) fn is_in_frame(&self, cadence: Cadence) -> bool {
+        let [first, ..] = cadence.roots() else {
+            return false;
+        };
+        self.frames.behind[*first as usize].is_some()
+    }
+
+    /// Returns `true` in a run that goes through its frame from deadline to deadline.
+    pub(crate) fn is_exact(&self, scope: Scope) -> bool {
+        matches!(scope, Scope::Of(cadence) if self.is_in_frame(cadence))
+    }
+
+    /// Advances the clocks of a cadence to the next deadline of the frame, or to its end. Returns `false` if they were
+    /// there.
+    ///
+    /// If the game is stopped, the rest of the frame passes on its clock after the stop: Bevy has counted it.
+    pub(crate) fn step(&mut self, cadence: Cadence, is_game_stopped: bool) -> bool {
+        if !self.is_in_frame(cadence) {
+            return false;
+        }
+        let waits = |root| root == VIRTUAL && is_game_stopped;
+        let steps = cadence.tops().iter().filter(|&&top| !waits(top));
+        let steps = steps.filter_map(|&top| self.next_step(top));
+        // The step that is the smallest part of its frame.
+        let first = steps.min_by(|&(a, of_a), &(b, of_b)| {
+            let part = |span: u64, other: u64| u128::from(span) * u128::from(other.max(1));
+            part(a, of_b).cmp(&part(b, of_a))
+        });
+        let Some((span, of)) = first else {
+            self.end_frame(cadence, is_game_stopped);
+            return true;
+        };
+        if span > 0 {
+            self.changes.note();
+            for &root in cadence.roots() {
+                if root != FRAMES && !waits(root) {
+                    let behind = self.frames.behind[root as usize].unwrap_or(0);
+                    let part = u128::from(span) * u128::from(behind) / u128::from(of.max(1));
+                    self.pass_on(root, part as u64);
+                }
+            }
+        }
+        true
+    }
+
+    /// Returns how much of Bevy's time passes until the next deadline on a time line, and how much in the whole rest of
+    /// the frame. Returns `None` if there is no deadline in the frame.
+    fn next_step(&self, top: ClockKey) -> Option<(u64, u64)> {
+        let soonest = self.lines.under(top).soonest();
+        if built_in_id(top).is_none() {
+            return (soonest == 0).then_some((0, 1));
+        }
+        let row = self.rows.get(top).filter(|row| !row.is_stopped())?;
+        let behind = match top {
+            FRAMES => 0,
+            top => self.frames.behind[top as usize]?,
+        };
+        let span = match soonest <= row.time.now {
+            true => 0,
+            false => row.parent_time(soonest)?.saturating_sub(row.seen),
+        };
+        (span <= behind).then_some((span, behind))
+    }
+
+    /// Lets some of the time of a frame pass on a built-in clock.
+    fn pass_on(&mut self, root: ClockKey, nanos: u64) {
+        if let (Some(row), Some(behind)) = (
+            self.rows.get_mut(root),
+            &mut self.frames.behind[root as usize],
+        ) {
+            row.pass(nanos);
+            *behind -= nanos;
+        }
+    }
+
+    /// Lets the rest of a frame pass, and ends the reading of a cadence.
+    pub(crate) fn end_frame(&mut self, cadence: Cadence, is_game_stopped: bool) {
+        self.changes.note();
+        self.rounds[cadence as usize] += 1;
+        let round = self.rounds[cadence as usize];
+        for &root in cadence.roots() {
+            let behind = self.frames.behind[root as usize].unwrap_or(0);
+            if root != VIRTUAL || !is_game_stopped {
+                self.pass_on(root, behind);
+            }
+            self.frames.behind[root as usize] = None;
+            if let Some(row) = self.rows.get_mut(root) {
+                row.end_reading(round);
+            }
+        }
+    }
+
+    /// Returns the time on a clock at the end of an exact frame, at its present speed.
+    pub(crate) fn end_of_frame(&self, clock: ClockKey, scope: Scope) -> Option<u64> {
+        if !self.is_exact(scope) {
+            return None;
+        }
+        let mut lineage = self.rows.lineage(clock);
+        let root = lineage.pop()?;
+        let behind = (*self.frames.behind.get(root as usize)?)?;
+        let mut time = self.rows.get(root)?.time_after(behind);
+        while let Some(key) = lineage.pop() {
+            time = self.rows.get(key)?.time_at(time.now);
+        }
+        Some(time.now)
+    }
+
+    /// Returns `true` if a deadline passes on a time line in the rest of an exact frame.
+    pub(super) fn is_due_in_frame(&self, top: ClockKey) -> bool {
+        let behind = self.frames.behind.get(top as usize).copied().flatten();
+        let row = self.rows.get(top);
+        behind.zip(row).is_some_and(|(behind, row)| {
+            self.lines.under(top).soonest() <= row.time_after(behind).now
+        })
+    }
+}

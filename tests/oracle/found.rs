@@ -907,3 +907,18 @@ fn a_time_that_is_skipped_stays_skipped() {
         Frame(1, then(&[])),
     ]);
 }
+
+#[test]
+fn a_pause_that_stays_behind_a_move_ends() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
+    check(rules, &[
+        Update(0, 0, None),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        SetTimer(0, 1, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Move(0, 0, 0, then(&[&[SetTimer(0, 0, 3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Pauses(6, Some(3)),
+        Move(3, 0, 0, then(&[])),
+    ]);
+}

@@ -89,6 +89,10 @@ impl Model {
             self.update_factor(name(id));
         }
         self.load_timers(then, saved, &clocks, name);
+        // A timer that an effect paused runs if the effect stays.
+        for &id in saved {
+            self.update_pause(name(id));
+        }
         for (at, ended) in then.ended.iter().enumerate() {
             let mine = ended.iter().filter(|(id, _)| saved.contains(id));
             let despawns = mine.filter(|&&(_, done)| done != Done::Keeps);

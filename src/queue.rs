@@ -49,7 +49,8 @@ use near::Near;
 pub use slots::Key;
 pub(crate) use slots::prefetch;
 use slots::{Place, Slot, Slots};
-use trim::{Trim, shrink};
+use trim::Trim;
+pub(crate) use trim::shrink;
 use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.

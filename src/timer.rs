@@ -8,6 +8,7 @@ mod build;
 mod cancel;
 mod cancelled;
 mod change;
+mod clock_queues;
 mod cooldown;
 mod crate_timer;
 mod delayed;

@@ -51,7 +51,6 @@ impl Heap {
         self.entries.len()
     }
 
-    #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.entries.capacity()
     }

@@ -214,7 +214,11 @@ impl Near {
         }
     }
 
-    #[cfg(test)]
+    /// Returns `true` if the buffers are short.
+    pub(super) fn is_short(&self) -> bool {
+        self.capacities().all(|capacity| capacity <= 64)
+    }
+
     pub(super) fn capacities(&self) -> impl Iterator<Item = usize> {
         let lists = [&self.sorted, &self.spare].map(Vec::capacity);
         lists.into_iter().chain([self.heap.capacity()])

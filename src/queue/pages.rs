@@ -64,6 +64,10 @@ impl<T> Pages<T> {
         &self.start
     }
 
+    pub(super) fn start_mut(&mut self) -> &mut [T] {
+        &mut self.start
+    }
+
     /// Keeps the first `len` items of the first page, which is not full.
     pub(super) fn shorten_start(&mut self, len: usize) {
         self.start.truncate(len);

@@ -142,8 +142,11 @@ const MAX_TIMERS: u32 = 1 << 30;
 /// left.
 const MAX_FLOOR: u32 = 1 << 31;
 
+/// An empty queue may keep so many slots.
+const FEW: usize = 64;
+
 /// A first page of so many slots does not become shorter while it has timers.
-const SHORT: usize = if cfg!(test) { 2 } else { 64 };
+const SHORT: usize = if cfg!(test) { 2 } else { FEW };
 
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
@@ -345,6 +348,27 @@ impl<T> Slots<T> {
         let generations = slots.iter().map(|slot| slot.generation);
         let floor = generations.fold(self.floor, u32::max);
         (floor <= MAX_FLOOR).then_some(floor)
+    }
+
+    /// Returns the floor of a queue that takes the place of this one, or `None` if it must stay: it has
+    /// timers, or more slots than can be given back at once.
+    pub(super) fn last_floor(&self) -> Option<u32> {
+        let slots = self.slots.start();
+        let is_vacant = !self.slots.has_pages() && self.vacant.len() == slots.len();
+        self.floor_above(slots).filter(|_| is_vacant)
+    }
+
+    /// Returns `true` if there are few slots.
+    pub(super) fn is_short(&self) -> bool {
+        !self.slots.has_pages() && self.slots.start().len() <= FEW
+    }
+
+    /// Sets the generation from which on all keys are new. All slots are vacant.
+    pub(super) fn raise_floor(&mut self, floor: u32) {
+        self.floor = floor.max(self.floor);
+        for slot in self.slots.start_mut() {
+            slot.generation = floor.max(slot.generation);
+        }
     }
 
     /// Returns the slot at `index`, which may have been given back.

@@ -111,10 +111,29 @@ impl<T> TimerQueue<T> {
         self.touched += wheel.touched();
         self.trim.retired = Some(wheel);
     }
+
+    /// Returns the generation at which a queue starts that takes the place of this one, or `None` if this one must
+    /// stay: it has timers, or too much memory to give back at once.
+    pub(crate) fn last_floor(&self) -> Option<u32> {
+        let is_small = self.wheel.is_none() && self.trim.retired.is_none();
+        self.slots.last_floor().filter(|_| is_small)
+    }
+
+    /// Returns `true` if the queue holds memory for few timers only.
+    pub(crate) fn is_short(&self) -> bool {
+        let is_small = self.wheel.is_none() && self.trim.retired.is_none();
+        is_small && self.slots.is_short() && self.near.is_short()
+    }
+
+    /// Makes the keys of this queue, which is empty, different from all keys up to a
+    /// [`last_floor`](Self::last_floor).
+    pub(crate) fn raise_floor(&mut self, floor: u32) {
+        self.slots.raise_floor(floor);
+    }
 }
 
 /// Shortens the memory of a buffer that is much longer than was needed.
-pub(super) fn shrink<T>(buffer: &mut Vec<T>, needed: usize) {
+pub(crate) fn shrink<T>(buffer: &mut Vec<T>, needed: usize) {
     if buffer.capacity() > 4 * needed + 16 {
         buffer.shrink_to(2 * needed);
     }

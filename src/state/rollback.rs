@@ -97,7 +97,7 @@ use bevy_platform::sync::Arc;
 
 use super::component::{ComponentCopies, SavedComponents};
 use crate::{
-    clock::{Age, ClockTable, ClocksCopy, put_clocks_back},
+    clock::{Age, ClockKey, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, MessageComponent, is_held},
     timer::{QueuesMark, RunDepth, TimerQueues, add_modified_clocks, forget_written},
     transit::InTransit,
@@ -206,6 +206,8 @@ fn restore_timers(
             put_back(states, world, &kinds, &names, &new);
             changed().for_each(|entity| queues.keys.join(world, entity));
             rename_clocks(world, &respawned, &names);
+            let new_clocks = new.iter().filter_map(|&entity| table.key_of(entity));
+            let new_clocks: Vec<_> = new_clocks.collect();
             despawn(world, new);
             put_in_order(states, world, &names);
             let timers = changes.first_timers(&names);
@@ -215,6 +217,10 @@ fn restore_timers(
                 clocks.map_entities(&mut &names);
             }
             first_later = put_clocks_back(world, &mut table, clocks);
+            let is_gone = |&clock: &ClockKey| table.id(clock).is_none();
+            for clock in new_clocks.into_iter().filter(is_gone) {
+                queues.forget_clock(clock);
+            }
         });
     });
     leave_later_clocks(world, first_later);

@@ -111,6 +111,13 @@ impl SwapList {
         mem::take(&mut self.timers)
     }
 
+    /// Gives back memory that was not needed recently. Call this once per frame.
+    pub(super) fn trim(&mut self) {
+        self.peak.note(self.timers.len());
+        let enough = self.peak.enough(self.timers.capacity());
+        self.timers.shrink_to(enough);
+    }
+
     /// Keeps the memory of timers that were taken, unless much less was needed recently.
     fn reuse(&mut self, mut taken: Vec<Place>) {
         self.peak.note(taken.len());

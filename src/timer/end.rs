@@ -86,6 +86,15 @@ impl EndedTimers {
         ended.len()
     }
 
+    /// Gives back memory that was not needed recently. Call this once per frame.
+    pub(super) fn trim(&mut self) {
+        let longest = self.ended.iter().map(VecDeque::len).max();
+        self.peak.note(longest.unwrap_or(0));
+        for ended in &mut self.ended {
+            self.peak.trim(ended);
+        }
+    }
+
     /// Adds an end for the next run of a cadence, or for whichever run comes first.
     pub(super) fn push(&mut self, ends_in: impl Into<Option<Cadence>>, ended: Ended) {
         self.ended[index(ends_in.into())].push_back(ended);
@@ -352,6 +361,9 @@ pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, i
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
         commands.queue(move |world: &mut World| retire(world, entity, kind));
+    }
+    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
+        queues.forget_clock(clock_key);
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     Kind, RunStats, Timer,
     arm::{Arming, LIFETIME},
     cancelled::Cancellations,
+    clock_queues::ClockQueues,
     end::EndedTimers,
     keyed::KeyTable,
     place::Place,
@@ -25,15 +26,14 @@ use super::{
 };
 use crate::{
     clock::{Cadence, ChangedClocks, ClockId, ClockKey, ClockTable, Reading, Scope},
-    queue::{Key, NEVER, TimerQueue},
+    queue::{Key, NEVER, TimerQueue, shrink},
 };
 
 /// The timers of a world.
 #[derive(Resource, Debug)]
 pub(crate) struct TimerQueues {
-    /// The timers of each clock. The queue of a clock outlives it, so that no key is ever reused. The
-    /// first queue belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
-    pub(super) queues: Vec<ClockQueue>,
+    /// The timers of each clock. The first queue belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
+    pub(super) queues: ClockQueues,
     /// The timers that have changed since the latest snapshot, if there is one.
     pub(crate) journal: Option<TimerJournal>,
     /// The entities that have keys.
@@ -93,6 +93,10 @@ pub(crate) struct ClockQueue {
     pub(crate) timers: TimerQueue<ArmedTimer>,
     /// The number of lifetimes and time-outs in the queue.
     pub(super) silent: usize,
+    /// The frame in which the queue last gave memory back.
+    pub(super) trimmed: u32,
+    /// Whether the clock is gone. The queue goes when it has given its memory back.
+    pub(super) is_forgotten: bool,
 }
 
 /// Returns the first time at which a queue has something to do.
@@ -112,7 +116,7 @@ impl TimerQueues {
         on_time_out: fn(&mut World, Entity),
     ) -> Self {
         Self {
-            queues: Vec::new(),
+            queues: ClockQueues::default(),
             journal: None,
             keys: KeyTable::default(),
             keeps_list: None,
@@ -137,8 +141,28 @@ impl TimerQueues {
 
     /// Returns the queues of all clocks. The queue of a clock that is gone is empty.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ClockKey, &ClockQueue)> {
-        let queues = self.queues.iter().zip(0..);
-        queues.map(|(queue, index): (_, ClockKey)| (index.wrapping_sub(1), queue))
+        let queues = self.queues.iter();
+        queues.map(|(index, queue)| ((index as ClockKey).wrapping_sub(1), queue))
+    }
+
+    /// Gives back the queue of a clock that is about to be removed. No place in it is ever used again.
+    pub(crate) fn forget_clock(&mut self, clock: ClockKey) {
+        self.queues.forget(index(clock));
+    }
+
+    /// Gives back some memory that was not needed recently. Call this once per frame.
+    pub(super) fn trim(&mut self) {
+        self.arming.swap_list.trim();
+        self.reports.ended.trim();
+        if self.queues.trim() {
+            if self.bursting.is_empty() {
+                shrink(&mut self.bursting, 0);
+            }
+            let due = &mut self.arming.due;
+            let needed = due.len();
+            due.clear();
+            shrink(due, needed);
+        }
     }
 
     /// Notes a timer that is about to change.
@@ -212,15 +236,7 @@ impl TimerQueues {
     /// Returns the queue of a clock, to which a timer is added.
     #[inline]
     fn queue_for(&mut self, clock: ClockKey) -> &mut ClockQueue {
-        if self.queues.len() <= index(clock) {
-            self.add_queues(clock);
-        }
-        &mut self.queues[index(clock)]
-    }
-
-    #[cold]
-    fn add_queues(&mut self, clock: ClockKey) {
-        self.queues.resize_with(index(clock) + 1, Default::default);
+        self.queues.get_or_add(index(clock))
     }
 
     pub(super) fn timer(&self, (clock, key): Place) -> Option<&ArmedTimer> {
@@ -363,6 +379,8 @@ impl TimerQueues {
             let Some(queue) = self.queues.get_mut(index(clock)) else {
                 continue;
             };
+            // The key may have gone to a new clock.
+            queue.is_forgotten = false;
             if let Some(reading) = table.reading(clock) {
                 // The queue may not have been checked for a long time.
                 queue.timers.advance_to(reading.now);

@@ -308,6 +308,9 @@ impl TimerQueues {
             cancelled: reports.cancelled.len(),
             ..RunStats::default()
         };
+        if scope == Scope::Of(Cadence::Frame) {
+            self.trim();
+        }
     }
 
     /// Returns `true` if a handler of a timer is running.

@@ -181,7 +181,9 @@ impl TimerQueues {
             component.seat.move_to(Some(place));
         }
         if !is_parked {
-            self.get_mut(place.0)?.timers.release(place.1);
+            let queue = self.get_mut(place.0)?;
+            queue.is_forgotten = false;
+            queue.timers.release(place.1);
         }
         Some(())
     }

@@ -6,7 +6,7 @@ use std::{collections::VecDeque, panic::catch_unwind};
 use bevy_app::prelude::*;
 use bevy_due::{
     ArmedTimers, Clock, ClockId, Cooldown, DespawnAfter, OnClock, Owned, OwnedBy, PausedBy, Timer,
-    TimerAction, TimerCancelled,
+    TimerAction, TimerCancelled, TimerFired,
     clock::SpeedModifier,
     conditions::run_clock_if,
     message::{MessageCommandsExt, MessageEntityCommandsExt, NoAnswer, Packet, ReplyTo},
@@ -349,6 +349,38 @@ fn keys_and_clocks_of_entities_that_are_spawned_again_are_found() {
         .world_mut()
         .with_timers(|timers| timers.keyed(owner, key.clone()));
     assert_eq!(timer.unwrap().remaining, Duration::from_millis(400));
+}
+
+/// The queue of the clock is gone, and its places may be those of a later clock.
+#[test]
+fn timers_return_to_a_clock_whose_place_another_one_has_taken() {
+    let mut app = app();
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    let timers = [2, 3, 4].map(|nth| Timer::after(nth * STEP).on(clock));
+    app.world_mut().spawn_batch(timers);
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    let mut clock = clock;
+    for later_timers in [0, 1, 2, 5] {
+        app.world_mut().despawn(clock);
+        app.update();
+        let later = app.world_mut().spawn(Clock::new()).id();
+        let timers = (0..later_timers).map(|_| Timer::after(STEP).on(later));
+        app.world_mut().spawn_batch(timers.collect::<Vec<_>>());
+        app.update();
+        let entities = restore(&mut app, &snapshot);
+        clock = entities[&clock];
+        let armed = app.world_mut().with_timers(|timers| timers.count());
+        assert_eq!(armed, 3, "after {later_timers} timers on another clock");
+    }
+    let take_fired = |app: &mut App| -> Vec<_> {
+        let mut messages = app.world_mut().resource_mut::<Messages<TimerFired>>();
+        messages.drain().map(|fired| fired.deadline()).collect()
+    };
+    take_fired(&mut app);
+    // Bevy's time was not restored, so the clock jumps.
+    app.update();
+    assert_eq!(take_fired(&mut app), [2, 3, 4].map(|nth| nth * STEP));
 }
 
 #[test]

@@ -30,7 +30,6 @@ pub(crate) use copy::{ChangedClocks, ClocksCopy, put_clocks_back};
 pub(crate) use due::DueClock;
 pub(crate) use id::PackedClockId;
 pub use id::{ClockError, ClockId};
-use load::SavedTime;
 pub(crate) use modifier::on_modify_speed;
 #[cfg(feature = "serialize")]
 pub(crate) use modifier::update_clock_later;
@@ -42,6 +41,7 @@ pub(crate) use read::settle_clocks;
 pub(crate) use read::{
     ReadClocks, add_clock, bevy_time, end_arrival, follow_on_clock, read_clocks, warn,
 };
+use row::Order;
 pub(crate) use row::{Age, Cadence, ClockKey};
 #[cfg(feature = "serialize")]
 pub use save::TimePassed;
@@ -166,14 +166,33 @@ use crate::seconds::IntoDuration;
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+#[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
 pub struct Clock {
     parent: Parent,
+    #[cfg_attr(
+        feature = "serialize",
+        serde(deserialize_with = "save::deserialize_speed")
+    )]
     speed: f64,
     paused: bool,
-    start: SavedTime,
+    /// The time with which the clock starts in a world.
+    now: Duration,
+    /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
+    #[cfg_attr(feature = "serialize", serde(default))]
+    fraction: u64,
+    /// The time to which the clock last skipped.
+    #[cfg_attr(feature = "serialize", serde(default))]
+    skipped_to: Option<Duration>,
+    /// The place among the clocks of the saved world. A new clock has none.
+    #[cfg_attr(feature = "serialize", serde(default))]
+    order: Option<Order>,
 }
 
 /// The settings of a clock.
@@ -225,7 +244,10 @@ impl Clock {
             parent: Parent::default(),
             speed: 1.0,
             paused: false,
-            start: SavedTime::default(),
+            now: Duration::ZERO,
+            fraction: 0,
+            skipped_to: None,
+            order: None,
         }
     }
 
@@ -339,11 +361,13 @@ impl Clock {
     #[must_use]
     #[track_caller]
     pub fn with_now(self, now: impl IntoDuration) -> Self {
-        let start = SavedTime {
+        Self {
             now: now.into_duration(),
-            ..SavedTime::default()
-        };
-        Self { start, ..self }
+            fraction: 0,
+            skipped_to: None,
+            order: None,
+            ..self
+        }
     }
 
     /// Returns the clock that drives this one, or `None` for a [manual](Self::manual) clock.
@@ -369,7 +393,7 @@ impl Clock {
     /// Returns the time with which the clock starts.
     #[must_use]
     pub fn now(&self) -> Duration {
-        self.start.now
+        self.now
     }
 
     /// Creates a clock that is driven by another one unless an [`OnClock`] comes.
@@ -392,23 +416,6 @@ impl Clock {
     #[cfg(feature = "serialize")]
     pub(crate) fn leave_parent(&mut self) {
         self.parent = Parent::Chosen(ClockId::Virtual);
-    }
-}
-
-impl Settings {
-    /// The settings with which this time of a clock starts somewhere else.
-    fn starting_at(self, start: SavedTime) -> Clock {
-        let Self {
-            parent,
-            speed,
-            paused,
-        } = self;
-        Clock {
-            parent,
-            speed,
-            paused,
-            start,
-        }
     }
 }
 

@@ -1,54 +1,15 @@
 //! The clocks of one load: everything that is inserted between two readings, in any order.
 
 use alloc::{collections::BTreeMap, vec::Vec};
-use core::{mem, time::Duration};
+use core::mem;
 
 use bevy_ecs::prelude::*;
-#[cfg(feature = "bevy_reflect")]
-use bevy_reflect::prelude::*;
 
 use super::{
     Parent,
-    row::{Age, ClockKey, Order, Row},
+    row::{Age, ClockKey, Order},
     table::ClockTable,
-    time::Reading,
 };
-
-/// The time with which a clock starts in a world.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    type_path = "bevy_due::clock",
-    reflect(Clone, Default, PartialEq)
-)]
-pub(super) struct SavedTime {
-    pub(super) now: Duration,
-    /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
-    pub(super) fraction: u64,
-    /// The time to which the clock last skipped.
-    pub(super) skipped_to: Option<Duration>,
-    /// The place among the clocks of the saved world. A new clock has none.
-    pub(super) order: Option<Order>,
-}
-
-impl SavedTime {
-    pub(super) fn new(row: &Row, time: &Reading, order: Option<Order>) -> Self {
-        Self {
-            now: time.shown_now(),
-            fraction: time.carry,
-            skipped_to: row.skipped_to.map(|skipped_to| time.shown(skipped_to)),
-            order,
-        }
-    }
-
-    pub(super) fn time(&self) -> Reading {
-        let mut time = Reading::ZERO;
-        time.set_shown(self.now);
-        time.carry = self.fraction;
-        time
-    }
-}
 
 /// The clocks of one load.
 #[derive(Clone, Debug, Default)]

@@ -97,20 +97,19 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 ///
 /// Does nothing in a world without a table, such as one that holds a scene.
 pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
-    let Some(clock) = world.get::<Clock>(entity) else {
+    let Some(mut clock) = world.get::<Clock>(entity).cloned() else {
         return;
     };
-    let (mut settings, start) = (clock.settings(), clock.start);
-    if let Parent::Default(_) = settings.parent
+    if let Parent::Default(_) = clock.parent
         && let Some(&OnClock(on)) = world.get(entity)
         && on != entity.into()
     {
-        settings.parent = Parent::Default(on);
+        clock.parent = Parent::Default(on);
     }
     // Reflection and a scene can write any number.
-    let speed = Speed::try_from(settings.speed);
+    let speed = Speed::try_from(clock.speed);
     if speed.is_err() {
-        settings.speed = 1.0;
+        clock.speed = 1.0;
     }
     let brakes = Brakes {
         factor: factor(world, entity),
@@ -122,14 +121,14 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     };
     let replaced = match table.key_of(entity) {
         None => {
-            table.add(entity, settings, brakes, start);
+            table.add(entity, &clock, brakes);
             Ok(())
         }
         Some(key) => {
             if speed.is_err() {
-                settings.speed = table.rows.get(key).map_or(1.0, |row| row.settings.speed);
+                clock.speed = table.rows.get(key).map_or(1.0, |row| row.settings.speed);
             }
-            table.replace(key, settings)
+            table.replace(key, clock.settings())
         }
     };
     for error in [speed.err(), replaced.err()].into_iter().flatten() {

@@ -9,7 +9,7 @@ use bevy_ecs::{
 use smallvec::SmallVec;
 
 use super::{
-    Parent, Settings,
+    Clock, Parent, Settings,
     id::ClockId,
     time::{Reading, Speed},
 };
@@ -196,6 +196,27 @@ impl Row {
         };
         row.update_rate();
         row
+    }
+
+    /// Returns the clock with its present settings, and with this time.
+    pub(super) fn clock_at(&self, time: &Reading, order: Option<Order>) -> Clock {
+        Clock {
+            parent: self.settings.parent,
+            speed: self.settings.speed,
+            paused: self.settings.paused,
+            now: time.shown_now(),
+            fraction: time.carry,
+            skipped_to: self.skipped_to.map(|skipped_to| time.shown(skipped_to)),
+            order,
+        }
+    }
+
+    /// Lets this clock show the time with which `clock` starts.
+    pub(super) fn show(&mut self, clock: &Clock) {
+        self.time.carry = clock.fraction;
+        self.time.set_shown(clock.now);
+        let skipped_to = clock.skipped_to;
+        self.skipped_to = skipped_to.map(|skipped_to| self.time.passed(skipped_to));
     }
 
     /// Follows a change of the settings or of the brakes. The speed is valid.

@@ -5,73 +5,24 @@ use core::time::Duration;
 
 use bevy_ecs::prelude::*;
 use bevy_platform::collections::HashMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, de};
 
 use super::{
     Clock, Parent,
     id::ClockId,
-    load::SavedTime,
     read::settle_clocks,
-    row::{BUILT_IN, ClockKey, Order},
+    row::{BUILT_IN, ClockKey},
     table::{ClockTable, FRAME},
     time::{Reading, Speed, saturating_nanos},
 };
 
-/// The serialized form of a [`Clock`].
-#[derive(Serialize, Deserialize)]
-#[serde(rename = "Clock", deny_unknown_fields)]
-struct ClockData {
-    parent: Parent,
-    speed: f64,
-    paused: bool,
-    now: Duration,
-    /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
-    #[serde(default)]
-    fraction: u64,
-    #[serde(default)]
-    skipped_to: Option<Duration>,
-    /// The place among the clocks of the saved world. Without it, the clock counts as new.
-    #[serde(default)]
-    order: Option<Order>,
-}
-
-impl Serialize for Clock {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let SavedTime {
-            now,
-            fraction,
-            skipped_to,
-            order,
-        } = self.start;
-        let data = ClockData {
-            parent: self.parent,
-            speed: self.speed,
-            paused: self.paused,
-            now,
-            fraction,
-            skipped_to,
-            order,
-        };
-        data.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Clock {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let data = ClockData::deserialize(deserializer)?;
-        Speed::try_from(data.speed).map_err(de::Error::custom)?;
-        Ok(Self {
-            parent: data.parent,
-            speed: data.speed,
-            paused: data.paused,
-            start: SavedTime {
-                now: data.now,
-                fraction: data.fraction,
-                skipped_to: data.skipped_to,
-                order: data.order,
-            },
-        })
-    }
+/// Reads the speed of a clock. An invalid one is an error.
+pub(super) fn deserialize_speed<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<f64, D::Error> {
+    let speed = f64::deserialize(deserializer)?;
+    Speed::try_from(speed).map_err(de::Error::custom)?;
+    Ok(speed)
 }
 
 /// Writes the present settings and times of clocks into their components, so that these can be serialized.
@@ -150,8 +101,7 @@ impl<'w> ClockTimes<'w> {
     pub(crate) fn save(&mut self, key: ClockKey) -> Option<Clock> {
         let row = self.table.rows.get(key)?;
         let time = self.reading(key)?;
-        let start = SavedTime::new(row, &time, Some(row.order));
-        Some(row.settings.starting_at(start))
+        Some(row.clock_at(&time, Some(row.order)))
     }
 
     /// Returns the clock of an entity to save. A clock that has no parent any more, or not yet, is saved without one.
@@ -172,10 +122,7 @@ impl ClockTable {
     fn restore(&mut self, key: ClockKey, saved: &Clock) {
         self.change(key, |row| {
             (row.settings.speed, row.settings.paused) = (saved.speed, saved.paused);
-            row.time.carry = saved.start.fraction;
-            row.time.set_shown(saved.start.now);
-            let skipped_to = saved.start.skipped_to;
-            row.skipped_to = skipped_to.map(|skipped_to| row.time.passed(skipped_to));
+            row.show(saved);
         });
     }
 }

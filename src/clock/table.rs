@@ -18,7 +18,7 @@ use super::{
     due::TimeLines,
     frame::ExactFrames,
     id::{ClockError, ClockId},
-    load::{Load, SavedTime},
+    load::Load,
     params::is_game_stopped,
     row::{
         Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, MANUAL, Past, Row, Rows, VIRTUAL,
@@ -159,7 +159,7 @@ impl ClockTable {
     pub(super) fn copy(&self, clock: ClockId) -> Result<Clock, ClockError> {
         let (key, row) = self.find_row(clock)?;
         let time = self.reading(key).ok_or(ClockError::NoSuchClock(clock))?;
-        Ok(row.settings.starting_at(SavedTime::new(row, &time, None)))
+        Ok(row.clock_at(&time, None))
     }
 
     /// Returns the cadence of the clock of this key and age, if it still exists.
@@ -402,21 +402,15 @@ impl ClockTable {
 
     /// Adds a clock. If its parent has not arrived yet, the clock waits for it. Those that wait for this clock wait no
     /// longer.
-    pub(super) fn add(
-        &mut self,
-        entity: Entity,
-        settings: Settings,
-        brakes: Brakes,
-        saved: SavedTime,
-    ) {
-        let mut row = Row::new(Some(entity), settings, brakes, saved.time());
-        row.skipped_to = saved.skipped_to.map(|it| row.time.passed(it));
+    pub(super) fn add(&mut self, entity: Entity, clock: &Clock, brakes: Brakes) {
+        let mut row = Row::new(Some(entity), clock.settings(), brakes, Reading::ZERO);
+        row.show(clock);
         let (key, age) = self.rows.add(row);
-        self.load.add(saved.order, (key, age));
-        match settings.parent.id().map(|parent| self.find(parent)) {
+        self.load.add(clock.order, (key, age));
+        match clock.parent().map(|parent| self.find(parent)) {
             None => self.lead(key),
             Some(Ok(parent)) if parent.key != key => self.drive(key, parent.key),
-            Some(_) => _ = self.load.waiting.insert(key, (age, settings.parent)),
+            Some(_) => _ = self.load.waiting.insert(key, (age, clock.parent)),
         }
         for orphan in self.rows.orphans_of(entity) {
             if self.cycle(orphan, key).is_none() {

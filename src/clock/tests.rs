@@ -7,7 +7,6 @@ use proptest::{collection, prelude::*, sample::select};
 
 use super::{
     Cadence, ClockId, ClockTable, Parent, Scope,
-    load::SavedTime,
     row::{BUILT_IN, Brakes, ClockKey},
     time::Speed,
 };
@@ -133,10 +132,8 @@ impl Game {
                     return;
                 };
                 let entity = self.world.spawn_empty().id();
-                let mut settings = super::Clock::of(self.id(parent)).settings();
-                settings.speed = speed;
-                let start = SavedTime::default();
-                self.table.add(entity, settings, Brakes::default(), start);
+                let clock = super::Clock::of(self.id(parent)).with_speed(speed);
+                self.table.add(entity, &clock, Brakes::default());
                 self.entities[nth] = Some(entity);
                 let now = self.table.reading(self.key(nth).expect("spawned"));
                 self.model[nth] = Some(Clock {

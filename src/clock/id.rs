@@ -6,6 +6,7 @@ use core::fmt;
 use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+use thiserror::Error;
 
 use super::row::{VIRTUAL, built_in_id, built_in_key};
 
@@ -70,59 +71,48 @@ impl fmt::Display for ClockId {
 }
 
 /// The error for a clock that does not exist, or for a change that a clock can't take.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Error, Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClockError {
     /// There is no such clock.
+    #[error(fmt = no_such_clock)]
     NoSuchClock(ClockId),
     /// The speed is negative, infinite or not a number.
+    #[error("the speed of a clock must be finite and not negative, got {0}")]
     InvalidSpeed(f64),
     /// The new parent of a clock is the clock itself or one of its descendants. These are the clocks
     /// of the cycle, each followed by its parent.
+    #[error(fmt = cycle)]
     Cycle(Vec<Entity>),
     /// A built-in clock can't get another parent. Bevy's `Time` drives it.
+    #[error("the parent of the {0} clock is fixed: spawn a `Clock` of your own")]
     BuiltIn(ClockId),
     /// A clock can't be fast-forwarded from a timer handler.
+    #[error("can't fast-forward from a timer handler: call it from a system or between frames")]
     Running,
 }
 
-impl fmt::Display for ClockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchClock(ClockId::Own(entity)) => write!(
-                f,
-                "no clock on entity {entity}: insert a `Clock` there first"
-            ),
-            Self::NoSuchClock(built_in) => {
-                write!(f, "no {built_in} clock: the app has no `DuePlugin`")
-            }
-            Self::InvalidSpeed(speed) => write!(
-                f,
-                "the speed of a clock must be finite and not negative, got {speed}"
-            ),
-            Self::Cycle(clocks) => {
-                f.write_str("a clock can't drive itself: ")?;
-                let parents = clocks.iter().skip(1).chain(clocks.first());
-                for (nth, (clock, parent)) in clocks.iter().zip(parents).enumerate() {
-                    match nth {
-                        0 => write!(f, "{clock} would run on {parent}")?,
-                        _ => write!(f, ", which runs on {parent}")?,
-                    }
-                }
-                Ok(())
-            }
-            Self::BuiltIn(clock) => write!(
-                f,
-                "the parent of the {clock} clock is fixed: spawn a `Clock` of your own"
-            ),
-            Self::Running => f.write_str(
-                "can't fast-forward from a timer handler: call it from a system or between frames",
-            ),
-        }
+fn no_such_clock(clock: &ClockId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match clock {
+        ClockId::Own(clock) => write!(
+            f,
+            "no clock on entity {clock}: insert a `Clock` there first"
+        ),
+        built_in => write!(f, "no {built_in} clock: the app has no `DuePlugin`"),
     }
 }
 
-impl core::error::Error for ClockError {}
+fn cycle(clocks: &[Entity], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("a clock can't drive itself: ")?;
+    let parents = clocks.iter().skip(1).chain(clocks.first());
+    for (nth, (clock, parent)) in clocks.iter().zip(parents).enumerate() {
+        match nth {
+            0 => write!(f, "{clock} would run on {parent}")?,
+            _ => write!(f, ", which runs on {parent}")?,
+        }
+    }
+    Ok(())
+}
 
 /// A [`ClockId`] in eight bytes: the bits of an entity, or the key of a built-in clock in the high half.
 /// The low half of the bits of an entity is never zero.

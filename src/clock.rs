@@ -51,7 +51,7 @@ pub(crate) use table::{Changes, ClockTable, FRAME, FoundClock, Scope, Tick};
 use time::Speed;
 pub(crate) use time::{Reading, saturating_nanos, shift};
 
-use crate::seconds::IntoDuration;
+use crate::seconds::{IntoDuration, or_panic};
 
 /// A time line with its own speed and pause, driven by a parent clock.
 ///
@@ -316,10 +316,7 @@ impl Clock {
     #[must_use]
     #[track_caller]
     pub fn with_speed(self, ratio: f64) -> Self {
-        match self.try_with_speed(ratio) {
-            Ok(clock) => clock,
-            Err(error) => panic!("{error}"),
-        }
+        or_panic(self.try_with_speed(ratio))
     }
 
     /// Sets the speed, or returns an error if it is invalid.

@@ -1,7 +1,7 @@
 //! Spans of time: a duration, or a number of seconds.
 
 use alloc::format;
-use core::time::Duration;
+use core::{fmt::Display, time::Duration};
 
 use thiserror::Error;
 
@@ -52,10 +52,7 @@ pub trait IntoDuration: Copy {
     #[must_use]
     #[track_caller]
     fn into_duration(self) -> Duration {
-        match self.try_into_duration() {
-            Ok(duration) => duration,
-            Err(error) => panic!("{error}"),
-        }
+        or_panic(self.try_into_duration())
     }
 }
 
@@ -63,6 +60,15 @@ pub trait IntoDuration: Copy {
 #[derive(Error, Clone, Copy, Debug, PartialEq)]
 #[error("a number of seconds must be finite and not negative, got {0} s")]
 pub struct InvalidSeconds(pub f64);
+
+/// Returns the value, or panics with the error: for the methods that have a fallible form.
+#[track_caller]
+pub(crate) fn or_panic<T, E: Display>(result: Result<T, E>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
+    }
+}
 
 impl IntoDuration for Duration {
     #[inline]

@@ -11,7 +11,7 @@ use super::{
     table::ClockTable,
     time::{Speed, saturating_nanos},
 };
-use crate::seconds::IntoDuration;
+use crate::seconds::{IntoDuration, or_panic};
 
 /// A handle that changes a clock in a world.
 ///
@@ -78,9 +78,7 @@ impl<'a> ClockMut<'a> {
     /// [`try_set_speed`](Self::try_set_speed) for a speed that comes from data.
     #[track_caller]
     pub fn set_speed(&mut self, ratio: f64) {
-        if let Err(error) = self.try_set_speed(ratio) {
-            panic!("{error}");
-        }
+        or_panic(self.try_set_speed(ratio));
     }
 
     /// Sets the speed, or returns an error if it is invalid.

@@ -7,6 +7,7 @@ use bevy_ecs::{prelude::*, system::SystemState};
 
 use crate::{
     clock::{ClockError, ClockId, ClockMut, ClockTable, change_clock},
+    seconds::or_panic,
     systems::KeptSystem,
     timer::{
         ArmedTimers, IntoDuration, IntoKey, NoSuchTimer, Numbers, RunStats, TimerFired, TimerMut,
@@ -83,10 +84,7 @@ pub trait DueWorldExt: BorrowMut<World> {
         // Pending commands may change timers.
         world.flush();
         let mut state = SystemState::<ArmedTimers>::new(world);
-        match state.get(world).map(ask) {
-            Ok(answer) => answer,
-            Err(error) => panic!("{error}"),
-        }
+        or_panic(state.get(world).map(ask))
     }
 
     /// Returns the time that a clock shows. Systems use [`Clocks::now`](crate::Clocks::now).

@@ -11,7 +11,10 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use thiserror::Error;
 
 use super::{Extra, IntoDuration, InvalidSeconds, Options, Timer, WhenDone, place::TimerSeat};
-use crate::clock::{ClockId, FRAME, saturating_nanos};
+use crate::{
+    clock::{ClockId, FRAME, saturating_nanos},
+    seconds::or_panic,
+};
 
 impl Timer {
     /// Creates a one-shot timer that fires after `delay`: a [`Duration`], or a number of seconds.
@@ -687,14 +690,6 @@ fn min_and_span(
     let (min, max) = (min.try_into_duration()?, max.try_into_duration()?);
     let span = max.checked_sub(min);
     Ok((min, span.ok_or(InvalidTimer::EmptyRange(min, max))?))
-}
-
-#[track_caller]
-pub(super) fn or_panic<T>(result: Result<T, InvalidTimer>) -> T {
-    match result {
-        Ok(value) => value,
-        Err(error) => panic!("{error}"),
-    }
 }
 
 #[cfg(test)]

@@ -106,22 +106,21 @@ pub(super) fn take_out(
     let leaving = Leaving::new(entity_ref.get::<Timer>()?)?;
     let (clock, chosen) = (leaving.place.0, leaving.chosen);
     let now = table.reading(clock).map(|reading| reading.now);
-    let taken = leaving.take(queues, now)?;
-    let cancelled = || taken.cancelled(entity, reason);
+    let mut cancelled = leaving.take(queues, now, reason)?;
     let modified = queues.arming.modifiers.note(entity_ref.archetype());
     let is_plain = modified.by == Modified::Nothing;
     let settled = table.id(clock);
     if let Some(id) = settled
         && (is_plain || reason != CancelReason::Despawned)
     {
-        let mut cancelled = cancelled().with_clock(id);
+        cancelled = cancelled.with_clock(id);
         if !is_plain {
             cancelled = belonging_as(cancelled, entity_ref);
         }
         let number = queues.reports.cancelled.push(cancelled);
         return Some((number, cancelled.notified_owner()));
     }
-    report_settled(world, cancelled(), (settled, chosen))
+    report_settled(world, cancelled, (settled, chosen))
 }
 
 /// Does the same for a timer on the entity of the queues or of the clocks, which can't be borrowed twice.
@@ -137,8 +136,8 @@ fn take_out_of_resource(
     let now = table.reading(clock).map(|reading| reading.now);
     let id = table.id(clock);
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
-    let taken = leaving.take(&mut queues, now)?;
-    report_settled(world, taken.cancelled(entity, reason), (id, chosen))
+    let cancelled = leaving.take(&mut queues, now, reason)?;
+    report_settled(world, cancelled, (id, chosen))
 }
 
 /// A timer that has left its seat, but not its queue.
@@ -148,13 +147,6 @@ struct Leaving {
     /// The remaining time of a loaded timer whose clock may not be there.
     saved: u64,
     delay: u64,
-}
-
-/// How far a timer had come.
-struct Taken {
-    count: u64,
-    left: u32,
-    remaining: u64,
 }
 
 impl Leaving {
@@ -175,32 +167,26 @@ impl Leaving {
         })
     }
 
-    /// Takes the timer out of its queue.
+    /// Takes the timer out of its queue. The cancellation says how far it had come.
     #[inline]
-    fn take(&self, queues: &mut TimerQueues, now: Option<u64>) -> Option<Taken> {
+    fn take(
+        &self,
+        queues: &mut TimerQueues,
+        now: Option<u64>,
+        reason: CancelReason,
+    ) -> Option<TimerCancelled> {
         queues.take(self.place, |deadline, timer| {
             // A loaded timer may be cancelled before its clock is there.
             let remaining = now.map_or(self.saved, |now| {
                 timer.deadline_at(now, deadline).saturating_sub(now)
             });
-            Taken {
+            TimerCancelled {
                 count: timer.count(),
                 left: timer.left().unwrap_or(0),
                 remaining: remaining.min(timer.wait(self.delay)),
+                ..TimerCancelled::new(timer.entity, reason)
             }
         })
-    }
-}
-
-impl Taken {
-    #[inline]
-    fn cancelled(&self, entity: Entity, reason: CancelReason) -> TimerCancelled {
-        TimerCancelled {
-            count: self.count,
-            left: self.left,
-            remaining: self.remaining,
-            ..TimerCancelled::new(entity, reason)
-        }
     }
 }
 

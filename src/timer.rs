@@ -66,6 +66,8 @@ pub(crate) use arm::add_timer;
 #[cfg(feature = "serialize")]
 pub(crate) use arm::order_loaded;
 pub use build::{InvalidTimer, MissedTicks};
+#[cfg(feature = "serialize")]
+pub(crate) use cancel::cancel_silently;
 pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};
 pub use change::{NoSuchTimer, TimerMut};
 pub(crate) use change::{cancel_all, cancel_keyed, change_keyed, change_timer, delay_all};
@@ -79,7 +81,7 @@ pub(crate) use end::Finished;
 pub use end::Finished;
 pub(crate) use end::cancel_timers_of_clock;
 #[cfg(feature = "serialize")]
-pub(crate) use end::{forget_timer, forget_timers};
+pub(crate) use end::forget_timers;
 pub use events::{OwnedTimerFired, TimerFired};
 pub(crate) use fast_forward::{fast_forward, fast_forward_soon, fast_forward_to_next};
 #[cfg(feature = "serialize")]

@@ -25,7 +25,7 @@ pub(super) fn on_discard_lifetime(mut world: DeferredWorld, context: HookContext
 }
 
 /// Takes a timer of `entity` out of its queue, without an event.
-pub(super) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
+pub(crate) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
     let Some(timer) = kind.get(world, entity) else {
         return;
     };

@@ -312,20 +312,16 @@ impl<'w> TimerMut<'w> {
         let clock = clock.into();
         let table = self.world.resource::<ClockTable>();
         let (FoundClock { key: to, .. }, there) = table.read(clock)?;
-        if to == self.place.0 {
-            self.with_armed(|timer| timer.set(Mark::Chosen, true));
-            return Ok(());
-        }
         let mut queues = self.world.resource_mut::<TimerQueues>();
-        if let Some(place) = queues.carry(self.place, self.reading, (to, there)) {
-            if let Some(timer) = queues.timer_mut(place) {
-                timer.set(Mark::Chosen, true);
-            }
+        if to != self.place.0
+            && let Some(place) = queues.carry(self.place, self.reading, (to, there))
+        {
             (self.place, self.reading) = (place, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
                 timer.seat.move_to(Some(place));
             }
         }
+        self.with_armed(|timer| timer.set(Mark::Chosen, true));
         Ok(())
     }
 

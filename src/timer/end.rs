@@ -295,13 +295,12 @@ pub(super) fn end_effects(world: &mut World, entity: Entity, when_done: WhenDone
 /// Ends the timer on an entity, unless a timer is armed there.
 pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone) {
     let timer = world.get::<Timer>(entity);
-    let has_timer = timer.is_some();
-    let is_armed = timer.is_some_and(|timer| is_queued(world, timer));
-    if !is_armed && despawns(world, entity, when_done) {
+    let is_armed = timer.map(|timer| is_queued(world, timer));
+    if is_armed != Some(true) && despawns(world, entity, when_done) {
         world.try_despawn(entity).ok();
         return;
     }
-    if has_timer && !is_armed {
+    if is_armed == Some(false) {
         world.entity_mut(entity).remove::<Timer>();
     }
     // The entity stays, so it must not despawn in a world that loads it later.
@@ -401,7 +400,13 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
         return;
     }
     match kind {
-        Kind::Timer => retire_timer(world, entity),
+        Kind::Timer => {
+            let when_done = when_done(world, entity);
+            let ended = Ended::timer(entity, when_done);
+            end_recorded(world, Cadence::Frame, ended, |world| {
+                end_unarmed(world, entity, when_done);
+            });
+        }
         Kind::Request => time_out(world, entity),
         Kind::Lifetime => {
             let mut entity = world.entity_mut(entity);
@@ -419,22 +424,8 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
 #[cfg(feature = "serialize")]
 pub(crate) fn forget_timers(world: &mut World, entity: Entity) {
     for kind in Kind::ALL {
-        forget_timer(world, entity, kind);
+        cancel_silently(&mut world.into(), entity, kind);
     }
-}
-
-/// Takes the timer of this kind on an entity out of its queue, without an event.
-#[cfg(feature = "serialize")]
-pub(crate) fn forget_timer(world: &mut World, entity: Entity, kind: Kind) {
-    cancel_silently(&mut world.into(), entity, kind);
-}
-
-fn retire_timer(world: &mut World, entity: Entity) {
-    let when_done = when_done(world, entity);
-    let ended = Ended::timer(entity, when_done);
-    end_recorded(world, Cadence::Frame, ended, |world| {
-        end_unarmed(world, entity, when_done);
-    });
 }
 
 /// Removes the `Timer` of an entity whose owner does not exist, and despawns the entity in the next

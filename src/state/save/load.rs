@@ -22,7 +22,7 @@ use crate::{
         letter::{letters, rename_all},
         part::{MapEach, Part, PartKind, PartKinds},
     },
-    timer::{self, Cooldown},
+    timer::{Cooldown, Kind, cancel_silently},
 };
 
 /// Loads timers. Saved entities that are not in the map are spawned and added to it.
@@ -205,11 +205,9 @@ fn load_components(
         if before.contains(&kind) {
             continue;
         }
-        match kind {
-            PartKind::Timer => timer::forget_timer(world, entity, timer::Kind::Timer),
-            PartKind::OpenRequest => timer::forget_timer(world, entity, timer::Kind::Request),
-            PartKind::DespawnAfter => timer::forget_timer(world, entity, timer::Kind::Lifetime),
-            _ => {}
+        if kind == PartKind::Timer {
+            // Its hook would report a cancellation.
+            cancel_silently(&mut world.into(), entity, Kind::Timer);
         }
         if let Ok(mut entity) = world.get_entity_mut(entity) {
             kind.remove(&mut entity);

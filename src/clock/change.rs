@@ -52,11 +52,6 @@ pub(super) enum Change {
 }
 
 impl<'a> ClockMut<'a> {
-    pub(super) fn at_once(clock: ClockId, table: &'a mut ClockTable) -> Self {
-        let to = Target::Table(table);
-        Self { clock, to }
-    }
-
     pub(super) fn later(clock: ClockId, table: &'a ClockTable, commands: Commands<'a, 'a>) -> Self {
         let to = Target::Commands(table, commands);
         Self { clock, to }
@@ -293,7 +288,8 @@ pub(crate) fn change_clock<Out>(
     let unknown = ClockError::NoSuchClock(clock);
     let table = world.get_resource_mut::<ClockTable>().ok_or(unknown)?;
     table.find(clock)?;
-    Ok(change(&mut ClockMut::at_once(clock, table.into_inner())))
+    let to = Target::Table(table.into_inner());
+    Ok(change(&mut ClockMut { clock, to }))
 }
 
 impl ClockTable {

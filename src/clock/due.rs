@@ -186,6 +186,12 @@ impl ClockTable {
         }
     }
 
+    /// Returns `true` unless a clock that is fast-forwarded is gone, or has stopped on the way.
+    pub(crate) fn goes_forward(&self, key: ClockKey, age: Age) -> bool {
+        let row = self.rows.get_of_age(key, age);
+        row.is_some_and(|row| self.lines.was_stopped || !row.is_stopped())
+    }
+
     /// Returns the clock that was fast-forwarded to the time line of its parent.
     pub(crate) fn end_forward(&mut self) {
         if let Some(key) = self.lines.forward.take() {

@@ -141,18 +141,13 @@ pub(crate) fn follow_on_clock(world: &mut DeferredWorld, entity: Entity, on: Clo
     let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
         return;
     };
-    let row = table
-        .key_of(entity)
-        .and_then(|key| Some((key, table.rows.get(key)?)));
-    if let Some((key, row)) = row
-        && let Parent::Default(before) = row.settings.parent
-        && before != on
+    if let Some(key) = table.key_of(entity)
+        && let Some(mut settings) = table.rows.get(key).map(|row| row.settings)
+        && let Parent::Default(parent) = &mut settings.parent
+        && *parent != on
         && on != entity.into()
     {
-        let settings = super::Settings {
-            parent: Parent::Default(on),
-            ..row.settings
-        };
+        *parent = on;
         if let Err(error) = table.replace(key, settings) {
             warn(world, error);
         }
@@ -165,13 +160,6 @@ impl ClockTable {
         if let Some(key) = self.key_of(entity) {
             self.change(key, |row| row.brakes.disabled = disabled);
         }
-    }
-
-    /// Returns `true` if the clock of an entity has no parent any more, or not yet.
-    #[cfg(feature = "serialize")]
-    pub(super) fn is_orphan(&self, key: super::ClockKey) -> bool {
-        let row = self.rows.get(key);
-        row.is_some_and(|row| row.driver == super::row::Driver::Missing)
     }
 }
 

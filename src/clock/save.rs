@@ -11,7 +11,7 @@ use super::{
     Clock, Parent,
     id::ClockId,
     read::settle_clocks,
-    row::{BUILT_IN, ClockKey},
+    row::{BUILT_IN, ClockKey, Driver},
     table::{ClockTable, FRAME},
     time::{Reading, Speed, saturating_nanos},
 };
@@ -110,7 +110,7 @@ impl<'w> ClockTimes<'w> {
             return entity.get::<Clock>().cloned();
         };
         let mut clock = self.save(key)?;
-        if self.table.is_orphan(key) {
+        if self.table.rows.get(key)?.driver == Driver::Missing {
             clock.parent = Parent::Chosen(Entity::PLACEHOLDER.into());
         }
         Some(clock)

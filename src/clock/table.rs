@@ -378,11 +378,6 @@ impl ClockTable {
     /// Changes a clock from now on.
     pub(super) fn change(&mut self, key: ClockKey, change: impl FnOnce(&mut Row)) {
         self.settle(key);
-        self.change_settled(key, change);
-    }
-
-    /// Changes a clock that is up to date.
-    pub(super) fn change_settled(&mut self, key: ClockKey, change: impl FnOnce(&mut Row)) {
         self.changes.note();
         let Some(row) = self.rows.get_mut(key) else {
             return;

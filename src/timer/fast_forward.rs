@@ -91,8 +91,6 @@ pub(crate) fn fast_forward_to_next(
 struct Forward {
     root: ClockKey,
     age: Age,
-    /// Whether the clock was stopped at the beginning, so that no stop ends the fast-forward.
-    was_stopped: bool,
     firing: FireParams,
     stats: RunStats,
 }
@@ -113,7 +111,6 @@ impl Forward {
         Ok(Self {
             root: root.key,
             age: root.age,
-            was_stopped: table.is_stopped(root.key),
             firing: SystemState::new(world),
             stats: RunStats::default(),
         })
@@ -122,10 +119,7 @@ impl Forward {
     /// Returns `true` unless a handler has despawned or stopped the clock.
     fn goes_on(&self, world: &World) -> bool {
         let table = world.get_resource::<ClockTable>();
-        table.is_some_and(|table| {
-            let is_there = table.cadence(self.root, self.age).is_some();
-            is_there && (self.was_stopped || !table.is_stopped(self.root))
-        })
+        table.is_some_and(|table| table.goes_forward(self.root, self.age))
     }
 
     fn advance(&mut self, world: &mut World, nanos: u64) {

@@ -35,7 +35,7 @@ pub(crate) use modifier::on_modify_speed;
 pub(crate) use modifier::update_clock_later;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub use params::{Clocks, ClocksMut, OnClock};
-pub(crate) use params::{add_missing_clock, clock_of, clock_on, find_clock, is_game_stopped};
+pub(crate) use params::{add_missing_clock, clock_of, default_clock, find_clock, is_game_stopped};
 #[cfg(feature = "serialize")]
 pub(crate) use read::settle_clocks;
 pub(crate) use read::{

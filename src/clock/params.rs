@@ -274,24 +274,38 @@ pub(crate) fn clock_of(
     owner: Entity,
     chosen: Option<ClockId>,
 ) -> ClockId {
-    let table = world.get_resource::<ClockTable>();
-    let own = |entity: EntityRef| clock_on(entity.id(), entity.get(), entity.contains::<Clock>());
-    let clock_on = |entity: EntityRef| {
-        let modified = || {
-            let clock = entity.get::<SpeedModifier>()?.clock();
-            let parent = table?.parent_of(clock);
-            // A clock that comes with the next run is on this one.
-            parent.or_else(|| own(world.get_entity(clock).ok()?))
-        };
-        own(entity).or_else(modified)
+    let parts = |entity: Entity| {
+        let entity = world.get_entity(entity).ok()?;
+        Some((entity.get(), entity.contains::<Clock>(), entity.get()))
     };
-    let clock = chosen.or_else(|| clock_on(entity));
-    let clock_on_owner = || clock_on(world.get_entity(owner).ok()?);
-    clock.or_else(clock_on_owner).unwrap_or_default()
+    let entities = (entity.id(), owner);
+    chosen.unwrap_or_else(|| default_clock(world.get_resource(), entities, parts))
 }
 
-/// Returns the clock of everything on an entity, if the entity decides it.
-pub(crate) fn clock_on(entity: Entity, on: Option<&OnClock>, has_clock: bool) -> Option<ClockId> {
-    let itself = has_clock.then_some(ClockId::Own(entity));
-    itself.or_else(|| on.map(|on| on.0))
+/// The components that decide the clock of everything on an entity: the clock that it is on, whether it has a clock, and
+/// what it modifies.
+pub(crate) type ClockParts<'a> = (Option<&'a OnClock>, bool, Option<&'a SpeedModifier>);
+
+/// Returns the clock of a timer or a callback that chose none. `parts` returns the components of an entity.
+pub(crate) fn default_clock<'a>(
+    table: Option<&ClockTable>,
+    (entity, owner): (Entity, Entity),
+    parts: impl Fn(Entity) -> Option<ClockParts<'a>>,
+) -> ClockId {
+    let own = |entity, (on, has_clock, _): ClockParts| match has_clock {
+        true => Some(ClockId::Own(entity)),
+        false => on.map(|on| on.0),
+    };
+    let clock_on = |entity| {
+        let found = parts(entity)?;
+        let modified = || {
+            let clock = found.2?.clock();
+            let parent = table?.parent_of(clock);
+            // A clock that comes with the next run is on this one.
+            parent.or_else(|| own(clock, parts(clock)?))
+        };
+        own(entity, found).or_else(modified)
+    };
+    let clock = clock_on(entity).or_else(|| clock_on(owner));
+    clock.unwrap_or_default()
 }

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     clock::{
-        Cadence, Clock, ClockError, ClockId, ClockTable, OnClock, Scope, SpeedModifier, clock_on,
-        saturating_nanos,
+        Cadence, Clock, ClockError, ClockId, ClockTable, OnClock, Scope, SpeedModifier,
+        default_clock, saturating_nanos,
     },
     owner::{Owned, OwnedBy},
 };
@@ -69,9 +69,11 @@ pub struct ArmedTimers<'w, 's> {
 
 /// The components that decide the setting of a timer.
 type SettingParts = (
-    Option<&'static OnClock>,
-    Has<Clock>,
-    Option<&'static SpeedModifier>,
+    (
+        Option<&'static OnClock>,
+        Has<Clock>,
+        Option<&'static SpeedModifier>,
+    ),
     Option<&'static OwnedBy>,
 );
 
@@ -117,30 +119,17 @@ impl ArmedTimers<'_, '_> {
     pub(super) fn cooldown_clock(&self, entity: Entity) -> Option<(Entity, ClockId, Duration)> {
         let owner = self.owner_of(entity)?;
         let clock = self.clock_of(entity, owner);
-        let reading = self.table.reading(self.table.find(clock).ok()?.key)?;
-        Some((owner, clock, reading.shown(reading.now)))
+        Some((owner, clock, self.table.now(clock).ok()?))
     }
 
     /// Returns the clock of everything on `entity` that chooses none.
     fn clock_of(&self, entity: Entity, owner: Entity) -> ClockId {
-        let clock = self.clock_on(entity);
-        clock.or_else(|| self.clock_on(owner)).unwrap_or_default()
-    }
-
-    fn clock_on(&self, entity: Entity) -> Option<ClockId> {
-        let (on, has_clock, modifier, _) = self.parts.get(entity).ok()?;
-        let clock = clock_on(entity, on, has_clock);
-        let modified = || {
-            let clock = modifier?.clock();
-            let (on, has_clock, ..) = self.parts.get(clock).ok()?;
-            let parent = self.table.parent_of(clock);
-            parent.or_else(|| clock_on(clock, on, has_clock))
-        };
-        clock.or_else(modified)
+        let parts = |entity: Entity| Some(self.parts.get(entity).ok()?.0);
+        default_clock(Some(&self.table), (entity, owner), parts)
     }
 
     fn owner_of(&self, entity: Entity) -> Option<Entity> {
-        let (.., owned) = self.parts.get(entity).ok()?;
+        let (_, owned) = self.parts.get(entity).ok()?;
         Some(owned.map_or(entity, |owned| owned.0))
     }
 

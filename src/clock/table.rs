@@ -403,13 +403,13 @@ impl ClockTable {
         let (key, age) = self.rows.add(row);
         self.load.add(clock.order, (key, age));
         match clock.parent().map(|parent| self.find(parent)) {
-            None => self.lead(key),
-            Some(Ok(parent)) if parent.key != key => self.drive(key, parent.key),
+            None => self.drive(key, None),
+            Some(Ok(parent)) if parent.key != key => self.drive(key, Some(parent.key)),
             Some(_) => _ = self.load.waiting.insert(key, (age, clock.parent)),
         }
         for orphan in self.rows.orphans_of(entity) {
             if self.cycle(orphan, key).is_none() {
-                self.drive(orphan, key);
+                self.drive(orphan, Some(key));
             }
         }
         self.changes.note();
@@ -464,25 +464,14 @@ impl ClockTable {
             return Err(ClockError::Cycle(cycle));
         }
         let is_same = self.rows.parent(key) == above && above.is_some();
-        match above {
-            Some(above) if !is_same => self.drive(key, above),
-            Some(_) => {}
-            None => self.lead(key),
+        if !is_same {
+            self.drive(key, above);
         }
         if let Some(row) = self.rows.get_mut(key) {
             row.settings.parent = parent;
         }
         self.load.waiting.remove(&key);
         Ok(())
-    }
-
-    /// Lets a clock move by calls alone from now on.
-    fn lead(&mut self, key: ClockKey) {
-        self.settle(key);
-        self.rows.set_driver(key, Driver::Manual);
-        self.move_to_root(key, MANUAL);
-        self.changes.note();
-        self.set_wakes(key);
     }
 
     /// Returns the clocks from `key` on, each followed by its parent, if `key` would drive itself.
@@ -494,15 +483,16 @@ impl ClockTable {
         Some(entities.collect())
     }
 
-    /// Lets a clock follow an existing one from now on.
-    fn drive(&mut self, key: ClockKey, parent: ClockKey) {
+    /// Lets a clock follow an existing one from now on, or move by calls alone.
+    fn drive(&mut self, key: ClockKey, parent: Option<ClockKey>) {
         self.settle(key);
-        self.rows.set_driver(key, Driver::Clock(parent));
-        let root = self.rows.get(parent).map(|row| row.root);
-        if let (Some(seen), Some(root)) = (self.reading(parent), root)
-            && let Some(row) = self.rows.get_mut(key)
-        {
-            row.seen = seen.now;
+        let driver = parent.map_or(Driver::Manual, Driver::Clock);
+        self.rows.set_driver(key, driver);
+        let seen = parent.and_then(|parent| self.reading(parent));
+        let above = parent.and_then(|parent| self.rows.get(parent));
+        let root = above.map_or(MANUAL, |above| above.root);
+        if let Some(row) = self.rows.get_mut(key) {
+            row.seen = seen.map_or(row.seen, |above| above.now);
             if row.root != root {
                 self.move_to_root(key, root);
             }

@@ -43,10 +43,8 @@ impl ClockTable {
     /// Returns `true` while the clocks of a cadence are behind Bevy's time.
     #[inline]
     pub(crate) fn is_in_frame(&self, cadence: Cadence) -> bool {
-        let [first, ..] = cadence.roots() else {
-            return false;
-        };
-        self.frames.behind[*first as usize].is_some()
+        let mut roots = cadence.roots().iter();
+        roots.any(|&root| self.frames.behind[root as usize].is_some())
     }
 
     /// Returns `true` in a run that goes through its frame from deadline to deadline.
@@ -139,14 +137,11 @@ impl ClockTable {
         if !self.is_exact(scope) {
             return None;
         }
-        let mut lineage = self.rows.lineage(clock);
-        let root = lineage.pop()?;
-        let behind = (*self.frames.behind.get(root as usize)?)?;
-        let mut time = self.rows.get(root)?.time_after(behind);
-        while let Some(key) = lineage.pop() {
-            time = self.rows.get(key)?.time_at(time.now);
-        }
-        Some(time.now)
+        let end = self.rows.time_below(clock, |root, row| {
+            let behind = *self.frames.behind.get(root as usize)?;
+            Some(row.time_after(behind?))
+        });
+        Some(end?.now)
     }
 
     /// Returns `true` if a deadline passes on a time line in the rest of an exact frame.

@@ -440,6 +440,22 @@ impl Rows {
         lineage
     }
 
+    /// Returns the time on a clock. `top` returns the time at the top of its chain of parents.
+    #[inline]
+    pub(super) fn time_below(
+        &self,
+        key: ClockKey,
+        top: impl FnOnce(ClockKey, &Row) -> Option<Reading>,
+    ) -> Option<Reading> {
+        let mut lineage = self.lineage(key);
+        let at = lineage.pop()?;
+        let mut time = top(at, self.get(at)?)?;
+        while let Some(key) = lineage.pop() {
+            time = self.get(key)?.time_at(time.now);
+        }
+        Some(time)
+    }
+
     /// Returns the clocks that a clock drives, directly or not, parents before children.
     pub(super) fn descendants(&self, key: ClockKey) -> Vec<ClockKey> {
         if built_in_id(key).is_some() {

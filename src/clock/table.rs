@@ -272,12 +272,7 @@ impl ClockTable {
         {
             return Some(row.time);
         }
-        let mut lineage = self.rows.lineage(key);
-        let mut time = self.rows.get(lineage.pop()?)?.time;
-        while let Some(key) = lineage.pop() {
-            time = self.rows.get(key)?.time_at(time.now);
-        }
-        Some(time)
+        self.rows.time_below(key, |_, top| Some(top.time))
     }
 
     /// Returns a clock as it was at the last reading.
@@ -558,16 +553,10 @@ impl ClockTable {
         let Ok(FoundClock { key, .. }) = self.find(clock) else {
             return 0;
         };
-        let mut after: Option<Reading> = None;
-        for key in self.rows.lineage(key).into_iter().rev() {
-            if let Some(row) = self.rows.get(key) {
-                let nanos = built_in_id(key).map_or(0, |clock| passed.on(clock));
-                after = Some(match after {
-                    Some(parent) => row.time_at(parent.now),
-                    None => row.time_after(nanos),
-                });
-            }
-        }
+        let after = self.rows.time_below(key, |top, row| {
+            let nanos = built_in_id(top).map_or(0, |clock| passed.on(clock));
+            Some(row.time_after(nanos))
+        });
         let now = |time: Option<Reading>| time.map_or(0, |time| time.now);
         now(after).saturating_sub(now(self.reading(key)))
     }

@@ -1,6 +1,6 @@
 //! Changes of a clock in a world.
 
-use core::time::Duration;
+use core::fmt;
 
 use bevy_ecs::prelude::*;
 
@@ -8,6 +8,7 @@ use super::{
     Parent,
     id::{ClockError, ClockId},
     read::warn,
+    row::{ClockKey, Row},
     table::ClockTable,
     time::{Speed, saturating_nanos},
 };
@@ -26,7 +27,6 @@ use crate::seconds::{IntoDuration, or_panic};
 /// # Panics
 ///
 /// Each method that takes a span panics if the span is a negative, infinite or invalid number of seconds.
-#[derive(Debug)]
 pub struct ClockMut<'a> {
     clock: ClockId,
     to: Target<'a>,
@@ -37,18 +37,6 @@ enum Target<'a> {
     Table(&'a mut ClockTable),
     /// Later, after it has been checked with the clocks as they are.
     Commands(&'a ClockTable, Commands<'a, 'a>),
-}
-
-/// A change of a clock.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Change {
-    Speed(f64),
-    Paused(bool),
-    Parent(ClockId),
-    AdvanceBy(u64),
-    AdvanceTo(Duration),
-    SkipBy(u64),
-    SetNow(Duration),
 }
 
 impl<'a> ClockMut<'a> {
@@ -84,7 +72,7 @@ impl<'a> ClockMut<'a> {
     /// number.
     pub fn try_set_speed(&mut self, ratio: f64) -> Result<(), ClockError> {
         Speed::try_from(ratio)?;
-        self.make(Change::Speed(ratio));
+        self.change(move |row| row.settings.speed = ratio);
         Ok(())
     }
 
@@ -93,7 +81,7 @@ impl<'a> ClockMut<'a> {
     /// From now on, nothing on this clock fires, not even later in this run. Several causes that may overlap need a
     /// [`SpeedModifier`](crate::clock::SpeedModifier) of zero each.
     pub fn pause(&mut self) {
-        self.make(Change::Paused(true));
+        self.change(|row| row.settings.paused = true);
     }
 
     /// Starts the clock again.
@@ -101,7 +89,7 @@ impl<'a> ClockMut<'a> {
     /// Every timer keeps its remaining time. If a run ended the clock's turn because it was paused, its timers
     /// fire in the next run at the earliest.
     pub fn unpause(&mut self) {
-        self.make(Change::Paused(false));
+        self.change(|row| row.settings.paused = false);
     }
 
     /// Puts the clock on another parent, from now on.
@@ -136,7 +124,7 @@ impl<'a> ClockMut<'a> {
     pub fn set_parent(&mut self, parent: impl Into<ClockId>) -> Result<(), ClockError> {
         let parent = parent.into();
         self.table().check_parent(self.clock, parent)?;
-        self.make(Change::Parent(parent));
+        self.make(move |table, key| table.set_parent(key, Parent::Chosen(parent)));
         Ok(())
     }
 
@@ -150,7 +138,8 @@ impl<'a> ClockMut<'a> {
     #[doc(alias = "adjust")]
     #[track_caller]
     pub fn advance_by(&mut self, by: impl IntoDuration) {
-        self.make(Change::AdvanceBy(saturating_nanos(by.into_duration())));
+        let by = saturating_nanos(by.into_duration());
+        self.change(move |row| row.time.jump(by));
     }
 
     /// Advances the clock until it shows `now`, as [`advance_by`](Self::advance_by) does.
@@ -183,7 +172,8 @@ impl<'a> ClockMut<'a> {
     #[doc(alias("set_to", "seek"))]
     #[track_caller]
     pub fn advance_to(&mut self, now: impl IntoDuration) {
-        self.make(Change::AdvanceTo(now.into_duration()));
+        let now = now.into_duration();
+        self.change(move |row| row.time.jump_to(now));
     }
 
     /// Advances the clock, and lets each timer fire at most once for the time that is skipped.
@@ -220,7 +210,11 @@ impl<'a> ClockMut<'a> {
     #[doc(alias("sleep", "jump"))]
     #[track_caller]
     pub fn skip_by(&mut self, by: impl IntoDuration) {
-        self.make(Change::SkipBy(saturating_nanos(by.into_duration())));
+        let by = saturating_nanos(by.into_duration());
+        self.make(move |table, key| {
+            table.skip(key, by);
+            Ok(())
+        });
     }
 
     /// Lets the clock show `now`.
@@ -246,7 +240,8 @@ impl<'a> ClockMut<'a> {
     #[doc(alias("adjust", "shift"))]
     #[track_caller]
     pub fn set_now(&mut self, now: impl IntoDuration) {
-        self.make(Change::SetNow(now.into_duration()));
+        let now = now.into_duration();
+        self.change(move |row| row.time.set_shown(now));
     }
 
     fn table(&self) -> &ClockTable {
@@ -256,18 +251,29 @@ impl<'a> ClockMut<'a> {
         }
     }
 
-    fn make(&mut self, change: Change) {
+    /// Changes a clock from now on.
+    fn change(&mut self, change: impl FnOnce(&mut Row) + Send + 'static) {
+        self.make(|table, key| {
+            table.change(key, change);
+            Ok(())
+        });
+    }
+
+    fn make(
+        &mut self,
+        change: impl FnOnce(&mut ClockTable, ClockKey) -> Result<(), ClockError> + Send + 'static,
+    ) {
         let clock = self.clock;
+        let make = move |table: &mut ClockTable| change(table, table.find(clock)?.key);
         match &mut self.to {
             // The clock is there, and the change has been checked.
             Target::Table(table) => {
-                let made = table.make(clock, change);
-                debug_assert!(made.is_ok(), "{change:?} of clock {clock}: {made:?}");
+                let made = make(table);
+                debug_assert!(made.is_ok(), "a change of clock {clock}: {made:?}");
             }
             Target::Commands(_, commands) => commands.queue(move |world: &mut World| {
                 let table = world.get_resource_mut::<ClockTable>();
-                let made = table.map(|mut table| table.make(clock, change));
-                match made {
+                match table.map(|mut table| make(&mut table)) {
                     // It has despawned in the meantime, which is normal.
                     None | Some(Ok(()) | Err(ClockError::NoSuchClock(_))) => {}
                     Some(Err(error)) => warn(&mut world.into(), error),
@@ -302,28 +308,10 @@ impl ClockTable {
         self.cycle(key, parent)
             .map_or(Ok(()), |cycle| Err(ClockError::Cycle(cycle)))
     }
-
-    /// Changes a clock from now on.
-    fn make(&mut self, clock: ClockId, change: Change) -> Result<(), ClockError> {
-        let key = self.find(clock)?.key;
-        match change {
-            Change::Speed(speed) => self.change(key, |row| row.settings.speed = speed),
-            Change::Paused(paused) => self.change(key, |row| row.settings.paused = paused),
-            Change::Parent(parent) => self.set_parent(key, Parent::Chosen(parent))?,
-            Change::AdvanceBy(by) => self.change(key, |row| row.time.jump(by)),
-            Change::AdvanceTo(now) => self.change(key, |row| row.time.jump_to(now)),
-            Change::SetNow(now) => self.change(key, |row| row.time.set_shown(now)),
-            Change::SkipBy(by) => self.skip(key, by),
-        }
-        Ok(())
-    }
 }
 
-impl core::fmt::Debug for Target<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Table(_) => "Table",
-            Self::Commands(..) => "Commands",
-        })
+impl fmt::Debug for ClockMut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClockMut").field(&self.clock).finish()
     }
 }

@@ -1,7 +1,6 @@
 //! Copies of all clocks, to go back to, and the clocks that have changed since.
 
 use alloc::{collections::BTreeSet, vec::Vec};
-use core::fmt;
 
 use bevy_ecs::{
     entity::{EntityHashMap, MapEntities},
@@ -17,7 +16,7 @@ use super::{
 };
 
 /// A copy of all clocks of a world.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClocksCopy {
     table: ClockTable,
     /// The components, which hold the settings with which the clocks were inserted.
@@ -45,12 +44,6 @@ impl ClocksCopy {
             (mapper.get_mapped(entity), clock)
         });
         self.own = own.collect::<Vec<_>>().into_iter().collect();
-    }
-}
-
-impl fmt::Debug for ClocksCopy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClocksCopy").finish_non_exhaustive()
     }
 }
 

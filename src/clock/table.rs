@@ -35,7 +35,7 @@ pub(crate) const FRAME: u64 = 1_000_000_000;
 /// The table is the only place of their settings and times: hooks, commands and the readings write it. A clock shows one
 /// time from one reading of its cadence to the next, unless it is told to jump. The time is computed when it is asked
 /// for, from the time of the parent, so that a clock costs nothing while it is neither read nor changed.
-#[derive(Resource, Clone, Debug)]
+#[derive(Resource, Clone, Debug, Default)]
 pub(crate) struct ClockTable {
     pub(super) rows: Rows,
     pub(super) lines: TimeLines,
@@ -102,18 +102,7 @@ impl ClockTable {
 
     /// Creates a table with the built-in clocks. `elapsed` returns the time that Bevy shows.
     pub(crate) fn new(elapsed: impl Fn(ClockId) -> u64) -> Self {
-        let mut table = Self {
-            rows: Rows::default(),
-            lines: TimeLines::default(),
-            frames: ExactFrames::default(),
-            load: Load::default(),
-            rounds: [0; 2],
-            conditions: Vec::new(),
-            changes: Changes::default(),
-            has_moved: false,
-            #[cfg(feature = "worlds")]
-            max_delta: None,
-        };
+        let mut table = Self::default();
         for (key, id) in (0..).zip(BUILT_IN) {
             let seen = elapsed(id);
             let mut time = Reading::ZERO;
@@ -267,9 +256,8 @@ impl ClockTable {
 
     /// Returns the time on a clock.
     pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
-        if let Some(row) = self.rows.get(key)
-            && row.driver == Driver::Bevy
-        {
+        let row = self.rows.get(key)?;
+        if row.driver == Driver::Bevy {
             return Some(row.time);
         }
         self.rows.time_below(key, |_, top| Some(top.time))

@@ -1,6 +1,6 @@
 //! The time on a clock and its speed as plain data, and their exact arithmetic in nanoseconds.
 
-use core::{fmt, time::Duration};
+use core::time::Duration;
 
 use super::id::ClockError;
 use crate::queue::NEVER;
@@ -111,7 +111,7 @@ pub(crate) fn shift(time: u64, nanos: i128) -> u64 {
 ///
 /// Every `f64` of at least 2^-11 is exact. A smaller one is rounded so finely that a clock takes
 /// more than 584 years to be off by a nanosecond. Only zero is rounded to zero.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Speed(u128);
 
 const ONE: f64 = (1_u128 << 64) as f64;
@@ -173,12 +173,6 @@ impl TryFrom<f64> for Speed {
         Ok(Self(whole.saturating_add(u128::from(
             is_slow || exact - whole as f64 >= 0.5,
         ))))
-    }
-}
-
-impl fmt::Debug for Speed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.ratio().fmt(f)
     }
 }
 

@@ -267,10 +267,8 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
         Some(TimerState::Unsettled { .. }) => None,
         Some(_) | None => table.read(setting.clock).ok(),
     };
-    let (clock, reading) = match read {
-        Some((found, reading)) => (found.key, reading),
-        None => (NO_CLOCK, Reading::default()),
-    };
+    let read = read.map(|(found, reading)| (found.key, reading));
+    let (clock, reading) = read.unwrap_or((NO_CLOCK, Reading::default()));
     let mut timer = ArmedTimer::new(entity, kind, component);
     timer.set(Mark::Chosen, component.clock().is_some());
     let deadline = match &loaded {

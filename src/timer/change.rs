@@ -112,9 +112,7 @@ impl<'w> TimerMut<'w> {
         let timer = world.get::<Timer>(entity).ok_or(None)?;
         timer.seat.unwrite();
         let settings = timer.clone();
-        let place = is_queued(world, timer)
-            .then(|| timer.seat.place())
-            .flatten();
+        let place = timer.seat.place().filter(|_| is_queued(world, timer));
         let place = place.ok_or(None)?;
         if place.0 == NO_CLOCK {
             return Err(settings.clock());

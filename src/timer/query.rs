@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     clock::{
-        Cadence, Clock, ClockError, ClockId, ClockTable, OnClock, Scope, SpeedModifier,
+        Cadence, Clock, ClockError, ClockId, ClockTable, FoundClock, OnClock, Scope, SpeedModifier,
         default_clock, saturating_nanos,
     },
     owner::{Owned, OwnedBy},
@@ -209,13 +209,9 @@ impl ArmedTimers<'_, '_> {
         clock: impl Into<ClockId>,
         span: impl IntoDuration,
     ) -> Result<Vec<TimerStatus>, ClockError> {
-        let key = self.table.find(clock.into())?.key;
-        let Some(reading) = self.table.reading(key) else {
-            return Ok(Vec::new());
-        };
-        let until = reading
-            .now
-            .saturating_add(saturating_nanos(span.into_duration()));
+        let (FoundClock { key, .. }, reading) = self.table.read(clock.into())?;
+        let span = saturating_nanos(span.into_duration());
+        let until = reading.now.saturating_add(span);
         let due = self.queues.due_until(key, until).into_iter();
         let timers = due.filter_map(|due| self.queues.timer((key, due)));
         let timers = timers.filter(|timer| timer.kind() == Kind::Timer);

@@ -164,10 +164,8 @@ impl TimerStatus {
     pub fn total_remaining(&self) -> Option<Duration> {
         let further = self.left?.saturating_sub(1);
         let interval = self.interval.unwrap_or_default();
-        Some(
-            self.remaining
-                .saturating_add(interval.saturating_mul(further)),
-        )
+        let further = interval.saturating_mul(further);
+        Some(self.remaining.saturating_add(further))
     }
 
     /// Returns the fraction of the wait that has passed, from 0 to 1, for a progress bar.
@@ -222,10 +220,7 @@ impl fmt::Display for TimerStatus {
             count => write!(f, "fired {count} times")?,
         }
         write!(f, ", on clock {}", self.clock)?;
-        if self.paused {
-            f.write_str(", paused")?;
-        }
-        Ok(())
+        f.write_str(if self.paused { ", paused" } else { "" })
     }
 }
 

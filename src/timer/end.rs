@@ -8,7 +8,6 @@ use alloc::{
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
-use smallvec::SmallVec;
 
 use super::{
     CancelReason, DespawnAfter, Kind, Place, Timer, TimerQueues, WhenDone,
@@ -21,7 +20,7 @@ use super::{
 };
 use crate::{
     clock::{Cadence, ClockTable, SpeedModifier},
-    owner::{OwnedBy, owned_by, owner_of},
+    owner::{OwnedBy, owner_of, with_all_owned},
     pause::Pauses,
     queue::NEVER,
     recent_peak::RecentPeak,
@@ -277,13 +276,7 @@ pub(super) fn end_effects(world: &mut World, entity: Entity, when_done: WhenDone
     if !despawns(world, entity, when_done) {
         return;
     }
-    let mut all = SmallVec::<[Entity; 8]>::from_slice(&[entity]);
-    let mut at = 0;
-    while let Some(&carrier) = all.get(at) {
-        at += 1;
-        let owned = owned_by(world, carrier).into_iter();
-        // Entities may own each other in a ring.
-        all.extend(owned.filter(|&owned| owned != entity));
+    for carrier in with_all_owned(world, entity) {
         if let Ok(mut carrier) = world.get_entity_mut(carrier)
             && (carrier.contains::<Pauses>() || carrier.contains::<SpeedModifier>())
         {

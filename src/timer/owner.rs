@@ -14,6 +14,7 @@ use bevy_ecs::{
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 use entities::OwnedEntities;
+use smallvec::SmallVec;
 
 use super::{
     CancelReason, TimerQueues,
@@ -305,6 +306,19 @@ pub(crate) fn with_owners<E: Copy + PartialEq>(
         }
         Some(owner)
     })
+}
+
+/// Returns an entity and all that it owns, directly or not, owners first.
+pub(crate) fn with_all_owned(world: &World, entity: Entity) -> SmallVec<[Entity; 8]> {
+    let mut all = SmallVec::from_slice(&[entity]);
+    let mut at = 0;
+    while let Some(&owner) = all.get(at) {
+        at += 1;
+        let owned = owned_by(world, owner).into_iter();
+        // Entities may own each other in a ring.
+        all.extend(owned.filter(|&owned| owned != entity));
+    }
+    all
 }
 
 /// Returns the entities that belong to an entity.

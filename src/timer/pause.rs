@@ -12,7 +12,7 @@ use bevy_reflect::prelude::*;
 use super::{
     Kind, TimerQueues,
     late_clock::follow_clock_later,
-    owner::{Owned, OwnedBy, owned_by, owner_of, with_owners},
+    owner::{Owned, OwnedBy, owned_by, owner_of, with_all_owned, with_owners},
     queued::Mark,
     queues::change_armed,
     setting::{Halt, is_observed},
@@ -332,27 +332,15 @@ pub(crate) fn follow_observers(world: &mut DeferredWorld, entity: Entity) {
 
 /// Halts or resumes the timers of an entity and of everything that it owns.
 pub(crate) fn halt_or_resume(world: &mut DeferredWorld, entity: Entity) {
-    update(world, entity);
-    let mut all = owned_by(world, entity);
-    let mut at = 0;
-    while let Some(&owned) = all.get(at) {
-        at += 1;
-        // Entities may own each other in a ring.
-        if owned != entity {
-            update(world, owned);
-            all.extend(owned_by(world, owned));
+    for entity in with_all_owned(world, entity) {
+        for kind in Kind::ALL {
+            update(world, entity, kind);
         }
     }
 }
 
-/// Halts or resumes the timers of an entity, depending on its entity and its owners.
-fn update(world: &mut DeferredWorld, entity: Entity) {
-    for kind in Kind::ALL {
-        update_one(world, entity, kind);
-    }
-}
-
-fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
+/// Halts or resumes a timer, depending on its entity and its owners.
+fn update(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
     let timer = kind.on(entity_ref)?;
     let place = timer.seat.place()?;

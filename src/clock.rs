@@ -157,8 +157,8 @@ use crate::seconds::{IntoDuration, or_panic};
 /// assert_eq!(app.world().resource::<Bites>().0, 12);
 /// ```
 #[doc(alias("time_scale", "slow_motion"))]
-#[derive(Component, Clone, Debug, PartialEq)]
-#[component(immutable, map_entities, on_insert = read::on_insert, on_remove = read::on_remove)]
+#[derive(Component, MapEntities, Clone, Debug, PartialEq)]
+#[component(immutable, on_insert = read::on_insert, on_remove = read::on_remove)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -175,6 +175,7 @@ use crate::seconds::{IntoDuration, or_panic};
     reflect(Serialize, Deserialize)
 )]
 pub struct Clock {
+    #[entities]
     parent: Parent,
     #[cfg_attr(
         feature = "serialize",
@@ -204,7 +205,7 @@ pub(crate) struct Settings {
 }
 
 /// The clock that drives another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(MapEntities, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -214,8 +215,8 @@ pub(crate) struct Settings {
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 enum Parent {
     /// The clock was not told: the [`OnClock`] of its entity names this one, or it is the game clock.
-    Default(ClockId),
-    Chosen(ClockId),
+    Default(#[entities] ClockId),
+    Chosen(#[entities] ClockId),
     /// The clock is manual.
     None,
 }
@@ -413,20 +414,6 @@ impl Clock {
     #[cfg(feature = "serialize")]
     pub(crate) fn leave_parent(&mut self) {
         self.parent = Parent::Chosen(ClockId::Virtual);
-    }
-}
-
-impl MapEntities for Parent {
-    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        if let Self::Default(clock) | Self::Chosen(clock) = self {
-            clock.map_entities(mapper);
-        }
-    }
-}
-
-impl MapEntities for Clock {
-    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        self.parent.map_entities(mapper);
     }
 }
 

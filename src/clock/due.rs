@@ -50,9 +50,7 @@ impl TimeLines {
     }
 
     pub(super) fn clear(&mut self, key: ClockKey) {
-        self.wakes
-            .iter_mut()
-            .for_each(|wakes| wakes.set(key, NEVER));
+        self.set(key, MANUAL, NEVER);
     }
 
     pub(super) fn truncate(&mut self, len: usize) {
@@ -137,12 +135,10 @@ impl ClockTable {
             wakes.search(self.time_passed(top), |key| due.push((0, 0, key)));
         }
         // The cache misses of a loop of its own overlap.
-        due.retain_mut(|(order, age, key)| match self.rows.get(*key) {
-            Some(row) => {
-                (*order, *age) = (row.order, row.age);
-                true
-            }
-            None => false,
+        due.retain_mut(|(order, age, key)| {
+            let row = self.rows.get(*key);
+            row.map(|row| (*order, *age) = (row.order, row.age))
+                .is_some()
         });
         due.sort_unstable();
     }

@@ -21,7 +21,7 @@ use super::row::{VIRTUAL, built_in_id, built_in_key};
 /// let autosave = Timer::every(300.0).on(ClockId::Real);
 /// assert_eq!(autosave.clock(), Some(ClockId::Real));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(MapEntities, Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -41,15 +41,7 @@ pub enum ClockId {
     /// [`FixedPreUpdate`](bevy_app::FixedPreUpdate).
     Fixed,
     /// The clock on this entity.
-    Own(Entity),
-}
-
-impl MapEntities for ClockId {
-    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        if let Self::Own(clock) = self {
-            *clock = mapper.get_mapped(*clock);
-        }
-    }
+    Own(#[entities] Entity),
 }
 
 impl From<Entity> for ClockId {

@@ -80,6 +80,13 @@ impl ClockTable {
         });
         errors.collect()
     }
+
+    /// Notes that the entity of a clock is disabled or enabled.
+    pub(crate) fn set_disabled(&mut self, entity: Entity, disabled: bool) {
+        if let Some(key) = self.key_of(entity) {
+            self.change(key, |row| row.brakes.disabled = disabled);
+        }
+    }
 }
 
 pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
@@ -150,15 +157,6 @@ pub(crate) fn follow_on_clock(world: &mut DeferredWorld, entity: Entity, on: Clo
         *parent = on;
         if let Err(error) = table.replace(key, settings) {
             warn(world, error);
-        }
-    }
-}
-
-impl ClockTable {
-    /// Notes that the entity of a clock is disabled or enabled.
-    pub(crate) fn set_disabled(&mut self, entity: Entity, disabled: bool) {
-        if let Some(key) = self.key_of(entity) {
-            self.change(key, |row| row.brakes.disabled = disabled);
         }
     }
 }

@@ -477,9 +477,7 @@ impl Rows {
     pub(super) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         for row in self.rows.iter_mut().flatten() {
             row.settings.parent.map_entities(mapper);
-            if let Some(entity) = &mut row.entity {
-                entity.map_entities(mapper);
-            }
+            row.entity.map_entities(mapper);
         }
         let by_entity = self.by_entity.iter();
         self.by_entity = by_entity

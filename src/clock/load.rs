@@ -16,7 +16,7 @@ use super::{
 pub(super) struct Load {
     /// The clocks from the first loaded one on, each with its saved place. The new ones come after
     /// the loaded ones.
-    clocks: Vec<(Order, Age, ClockKey)>,
+    pub(super) clocks: Vec<(Order, Age, ClockKey)>,
     /// The clocks whose parents have not arrived yet, with these parents.
     pub(super) waiting: BTreeMap<ClockKey, (Age, Parent)>,
     /// The entities with modifiers whose clock has not arrived yet.
@@ -34,12 +34,8 @@ impl Load {
 impl ClockTable {
     /// Returns `true` if no clock was loaded, and none waits for its parent or for modifiers.
     pub(super) fn is_settled(&self) -> bool {
-        let Load {
-            clocks,
-            waiting,
-            modified,
-        } = &self.load;
-        clocks.is_empty() && waiting.is_empty() && modified.is_empty()
+        let load = &self.load;
+        load.clocks.is_empty() && load.waiting.is_empty() && load.modified.is_empty()
     }
 
     /// Returns `true` if a parent or a modified clock has not arrived yet, or if callbacks have to follow a clock.
@@ -79,11 +75,5 @@ impl ClockTable {
             }
         }
         self.load.clocks = clocks;
-    }
-
-    /// Ends a load: the next loaded clocks come after these.
-    pub(super) fn end_load(&mut self) {
-        self.order_loaded();
-        self.load.clocks.clear();
     }
 }

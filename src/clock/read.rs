@@ -39,7 +39,8 @@ pub(crate) fn end_arrival(world: &mut World, before: impl FnOnce(&mut World)) {
     if !world.resource::<ClockTable>().is_settled() {
         before(world);
         settle_clocks(world);
-        world.resource_mut::<ClockTable>().end_load();
+        // The next loaded clocks come after these.
+        world.resource_mut::<ClockTable>().load.clocks.clear();
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) struct ClockTable {
     pub(super) rounds: [u64; 2],
     /// Whether each condition may hold a clock, by the order of their first checks.
     pub(super) conditions: Vec<bool>,
-    pub(super) changes: Changes,
+    /// The number of changes of clocks so far. Each reading is one.
+    pub(crate) changes: Changes,
     /// Whether a clock has changed its cadence, which callbacks have not followed yet.
     pub(super) has_moved: bool,
     /// The longest step of game time, while it is raised by the time of a sleep.
@@ -162,12 +163,6 @@ impl ClockTable {
             Scope::Of(cadence) => cadence,
             Scope::Under(root) => self.rows.get(root).map_or(Cadence::Frame, Row::cadence),
         }
-    }
-
-    /// Returns the number of changes of clocks so far. Each reading is one.
-    #[cfg(feature = "serialize")]
-    pub(crate) fn changes(&self) -> &Changes {
-        &self.changes
     }
 
     /// Returns `true` if a clock itself stands still.

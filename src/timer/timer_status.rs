@@ -250,23 +250,19 @@ type Statuses<'w, 's> =
     Query<'w, 's, (Entity, &'static mut TimerStatus, Option<&'static Cooldown>), Allow<Disabled>>;
 
 fn refresh_all(mut statuses: Statuses, timers: ArmedTimers) {
-    for (entity, status, cooldown) in &mut statuses {
-        refresh(entity, status, cooldown, &timers);
-    }
+    statuses.iter_mut().for_each(|it| refresh(it, &timers));
 }
 
 fn refresh_one(In(entity): In<Entity>, mut statuses: Statuses, timers: ArmedTimers) {
-    if let Ok((entity, status, cooldown)) = statuses.get_mut(entity) {
-        refresh(entity, status, cooldown, &timers);
+    if let Ok(it) = statuses.get_mut(entity) {
+        refresh(it, &timers);
     }
 }
 
 /// Shows the state of the timer on an entity, or else of its cooldown. Without either, a state that never came from
 /// here stays: a server may have sent it.
 fn refresh(
-    entity: Entity,
-    mut status: Mut<TimerStatus>,
-    cooldown: Option<&Cooldown>,
+    (entity, mut status, cooldown): (Entity, Mut<TimerStatus>, Option<&Cooldown>),
     timers: &ArmedTimers,
 ) {
     let cooldown = || TimerStatus::of_cooldown(cooldown?, entity, timers);

@@ -54,7 +54,7 @@ pub(crate) fn write_timer_states(world: &mut World) {
         }
     }
     let marks = capture.finished;
-    let written = Sheet::new(world.resource::<ClockTable>().changes().clone(), lines);
+    let written = Sheet::new(world.resource::<ClockTable>().changes.clone(), lines);
     for ((entity, kind), page) in written.pages() {
         if let Some(timer) = kind.get(world, entity) {
             timer.seat.write(page);
@@ -123,12 +123,12 @@ impl Sheet {
         sheet
     }
 
-    /// Returns the timers, and the page of each: the number of the sheet and of the line.
     /// Notes that a timer is about to change, so that the states no longer hold.
     pub(in crate::timer) fn note_change(&self) {
         self.changes.note();
     }
 
+    /// Returns the timers, and the page of each: the number of the sheet and of the line.
     fn pages(&self) -> impl Iterator<Item = (TimerName, u64)> {
         let pages = u64::from(self.number) << 32..;
         let lines = self.lines.iter().zip(pages);

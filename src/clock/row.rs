@@ -150,12 +150,11 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// A clock that has shown nothing before `now`.
-    pub(super) fn new(round: u64, now: u64) -> Self {
+    pub(super) fn new(round: u64, now: u64, previous: u64) -> Self {
         Self {
             round,
             now,
-            previous: now,
+            previous,
         }
     }
 }
@@ -190,7 +189,7 @@ impl Row {
             rate: Speed::NORMAL,
             time,
             seen: 0,
-            past: Past::new(0, time.now),
+            past: Past::new(0, time.now, time.now),
             skipped_to: None,
             look: None,
         };
@@ -284,11 +283,7 @@ impl Row {
 
     /// Ends a reading.
     pub(super) fn end_reading(&mut self, round: u64) {
-        self.past = Past {
-            round,
-            now: self.time.now,
-            previous: self.past.now,
-        };
+        self.past = Past::new(round, self.time.now, self.past.now);
     }
 
     /// Returns the time of the parent when this clock will show `time`, or `None` if that takes

@@ -264,24 +264,18 @@ impl ClockTable {
         for key in self.rows.lineage(key).into_iter().rev() {
             let row = self.rows.get(key)?;
             let round = self.rounds[row.cadence() as usize];
-            past = Some(match past {
-                _ if row.past.round == round => row.past,
-                // It has jumped since the last reading.
-                None if row.past.round + 1 == round => Past {
-                    round,
-                    now: row.time.now,
-                    previous: row.past.now,
-                },
-                None => Past::new(round, row.time.now),
-                Some(parent) => Past {
-                    round,
-                    now: row.time_at(parent.now).now,
-                    previous: match row.past.round + 1 == round {
-                        true => row.past.now,
-                        false => row.time_at(parent.previous).now,
-                    },
-                },
-            });
+            if row.past.round == round {
+                past = Some(row.past);
+                continue;
+            }
+            let time = |parent: Option<u64>| parent.map_or(row.time, |at| row.time_at(at)).now;
+            let now = time(past.map(|parent| parent.now));
+            let previous = match row.past.round + 1 == round {
+                // It may have jumped since then.
+                true => row.past.now,
+                false => time(past.map(|parent| parent.previous)),
+            };
+            past = Some(Past::new(round, now, previous));
         }
         past
     }
@@ -494,7 +488,8 @@ impl ClockTable {
             let before = row.cadence();
             row.root = root;
             if row.cadence() != before {
-                row.past = Past::new(self.rounds[row.cadence() as usize], row.time.now);
+                let (round, now) = (self.rounds[row.cadence() as usize], row.time.now);
+                row.past = Past::new(round, now, now);
                 self.has_moved = true;
             }
         }

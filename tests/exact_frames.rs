@@ -417,8 +417,14 @@ fn seconds() -> impl Iterator<Item = Duration> {
     iter::repeat(ms(1000))
 }
 
+/// Returns the number of games: `GAMES`, or a few.
+fn games() -> u32 {
+    let games = std::env::var("GAMES").ok();
+    games.map_or(48, |games| games.parse().expect("a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 48, ..Default::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: games(), ..Default::default() })]
 
     #[test]
     fn a_game_with_exact_frames_does_not_depend_on_their_lengths(

@@ -155,17 +155,25 @@ impl Model {
     fn find_late_clocks(&mut self) {
         let waiting = self.timers.iter().filter(|timer| timer.clock.is_none());
         let mut waiting: Vec<_> = waiting
-            .map(|timer| (timer.sequence, timer.entity, timer.kind, timer.chosen))
+            .map(|timer| (timer.sequence, timer.entity, timer.kind))
             .collect();
         waiting.sort_unstable_by_key(|&(sequence, ..)| sequence);
-        for (_, id, kind, chosen) in waiting {
-            let to = self.clocks.find(self.clock_of(id, chosen));
+        for (_, id, kind) in waiting {
             if let Some(at) = self.find_timer(id, kind) {
-                match self.timers[at].is_new {
-                    true => self.start_on(at, to),
-                    false => self.carry(at, to),
-                }
+                self.find_late_clock(at);
             }
+        }
+    }
+
+    /// A timer without a clock looks for it.
+    pub(super) fn find_late_clock(&mut self, at: usize) {
+        let Timer { entity, clock: None, chosen, is_new, .. } = self.timers[at] else {
+            return;
+        };
+        let to = self.clocks.find(self.clock_of(entity, chosen));
+        match is_new {
+            true => self.start_on(at, to),
+            false => self.carry(at, to),
         }
     }
 

@@ -30,6 +30,7 @@ impl Model {
         let Some(at) = id.and_then(|id| self.find_timer(id, Kind::Timer)) else {
             return false;
         };
+        self.find_late_clock(at);
         let Some(clock) = self.timers[at].clock else {
             return false;
         };

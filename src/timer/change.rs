@@ -107,8 +107,14 @@ impl<'w> TimerMut<'w> {
     ///
     /// Returns the clock of the timer, if there is a timer, but not this clock.
     fn new(world: &'w mut World, entity: Entity) -> Result<Self, Option<ClockId>> {
-        // A clock may have arrived for a timer that waits without one.
-        follow_clock(world, entity, Kind::Timer);
+        let waits = world
+            .get::<Timer>(entity)
+            .and_then(|timer| timer.seat.place())
+            .is_some_and(|(clock, _)| clock == NO_CLOCK);
+        if waits {
+            // A clock may have arrived in the meantime.
+            follow_clock(world, entity, Kind::Timer);
+        }
         let timer = world.get::<Timer>(entity).ok_or(None)?;
         timer.seat.unwrite();
         let settings = timer.clone();

@@ -922,3 +922,15 @@ fn a_pause_that_stays_behind_a_move_ends() {
         Move(3, 0, 0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_changed_timer_stays_on_the_clock_of_an_owner_that_it_has_lost() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
+    check(rules, &[
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Move(0, 0, 2, then(&[&[Clock(2, Own(0), Zero)]])),
+        SetTimer(2, 0, 4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Move(4, 0, 0, then(&[])),
+        Change(4, PauseTimer),
+    ]);
+}

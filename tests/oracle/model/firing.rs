@@ -49,6 +49,11 @@ impl Model {
     /// it begins, and ends when something stops the clock. Returns the length of the longest chain.
     pub(super) fn fire_due(&mut self, scope: Scope, stats: &mut [u64; 3]) -> Result<u32, Panicked> {
         let mut deepest = 0;
+        // Handlers may move a clock to another cadence. What ends in this run despawns in the next one like it.
+        let is_fixed = match scope {
+            Scope::Of { is_fixed } => is_fixed,
+            Scope::Under { root, .. } => self.clocks.all[root].is_fixed,
+        };
         let due = |model: &Self, clock| model.first_due(clock, model.clocks.all[clock].now);
         let clocks = (0..self.clocks.all.len()).filter(|&clock| {
             self.clocks.is_in(clock, scope)
@@ -56,7 +61,7 @@ impl Model {
                 && due(self, clock).is_some()
         });
         for clock in clocks.collect::<Vec<Nth>>() {
-            let turn = self.turn(clock);
+            let turn = self.turn(clock, is_fixed);
             while self.clocks.is_running(clock, scope)
                 && let Some(at) = self.first_due(clock, turn.now)
             {
@@ -68,7 +73,7 @@ impl Model {
         Ok(deepest)
     }
 
-    fn turn(&self, clock: Nth) -> Turn {
+    fn turn(&self, clock: Nth, is_fixed: bool) -> Turn {
         let Clock {
             now, skipped_to, ..
         } = self.clocks.all[clock];
@@ -77,6 +82,7 @@ impl Model {
             None => now,
         };
         Turn {
+            is_fixed,
             now,
             end,
             skipped_to,
@@ -104,7 +110,7 @@ impl Model {
     fn fire(&mut self, at: usize, turn: &Turn, stats: &mut [u64; 3]) -> Flow {
         let clock = self.timers[at].clock.expect("it is armed");
         let reading = &self.clocks.all[clock];
-        let (name, is_fixed) = (reading.name, reading.is_fixed);
+        let (name, is_fixed) = (reading.name, turn.is_fixed);
         let deadline = self.timers[at].deadline;
         let (shown, lateness) = (reading.shown(deadline), turn.now - deadline);
         let (missed, next) = self.serve(at, turn);
@@ -305,6 +311,8 @@ impl Model {
 
 /// The turn of a clock in a run. It keeps the time at which it begins.
 struct Turn {
+    /// Whether its run is one of fixed steps.
+    is_fixed: bool,
     now: u64,
     /// The time at the end of an exact frame, as it looked when the turn began. In any other run, it is now.
     end: u64,

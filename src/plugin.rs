@@ -16,7 +16,7 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        Cadence, Clock, ClockTable, OnClock, ReadClocks, SpeedModifier, SpeedModifiers, add_clock,
+        Cadence, Clock, ClockTable, OnClock, ReadClocks, SpeedModifier, SpeedModifiers, add_clock, add_missing_clock,
         bevy_time, clock_of, follow_on_clock, is_game_stopped, on_modify_speed, read_clocks,
     },
     message::{Inbox, Mailbag, MessageStats, deliver_messages, follow, report_time_out},
@@ -382,6 +382,8 @@ fn on_add(added: On<Add<Watched>>, mut world: DeferredWorld) {
         }
     }
     if changes::<Clock>(&world, added.trigger()) {
+        // The hook that adds the clock has not run yet.
+        add_missing_clock(&mut world, entity.into());
         follow_clocks_later(&mut world, entity);
         follow_default_clocks(&mut world, entity);
     }

@@ -9,8 +9,7 @@ use bevy_platform::sync::Arc;
 use super::{Callback, UpdateComponent};
 use crate::{
     clock::{
-        Age, Cadence, ClockError, ClockKey, ClockTable, add_missing_clock, clock_of, find_clock,
-        warn,
+        Age, Cadence, ClockError, ClockKey, ClockTable, find_clock, warn,
     },
     missing_plugin::warn_without_plugin,
     owner::{OwnedBy, owned_by, owner_of},
@@ -200,16 +199,13 @@ pub(crate) fn leave_later_clocks(world: &mut World, first_later: Age) {
 
 /// Moves a callback to the clock that it is on by default, unless it chose one.
 fn follow_default(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
-    let entity_ref = world.get_entity(entity).ok()?;
-    let update = entity_ref.get::<UpdateComponent>()?;
+    let update = world.get::<UpdateComponent>(entity)?;
     let (cadence, number) = update.seat.get().filter(|_| update.clock.is_none())?;
     let priority = update.priority;
-    let clock = clock_of(world, entity_ref, owner_of(entity_ref), None);
-    add_missing_clock(world, clock);
-    let mut table = world.get_resource_mut::<ClockTable>()?;
-    let found = table.find(clock).ok()?;
+    let owner = owner_of(world.entity(entity));
+    let found = find_clock(world, entity, owner, None)?.ok()?;
     if found.cadence as u32 != cadence {
-        table.note_moved();
+        world.get_resource_mut::<ClockTable>()?.note_moved();
     }
     let mut rosters = world.get_resource_mut::<UpdateRosters>()?;
     let roster = rosters.rosters[cadence as usize].get_mut(&priority)?;

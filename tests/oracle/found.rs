@@ -934,3 +934,14 @@ fn a_changed_timer_stays_on_the_clock_of_an_owner_that_it_has_lost() {
         Change(4, PauseTimer),
     ]);
 }
+
+#[test]
+fn a_callback_on_a_modifier_is_on_the_parent_of_the_clock_that_the_modifier_brings() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false, exact_frames: false };
+    check(rules, &[
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Update(7, 0, None),
+        Frame(0, then(&[&[Belong(7, Some(2)), Modify(7, Some((2, Zero, None)))]])),
+        Frame(0, then(&[])),
+    ]);
+}

@@ -16,8 +16,9 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        Cadence, Clock, ClockTable, OnClock, ReadClocks, SpeedModifier, SpeedModifiers, add_clock, add_missing_clock,
-        bevy_time, clock_of, follow_on_clock, is_game_stopped, on_modify_speed, read_clocks,
+        Cadence, Clock, ClockTable, OnClock, ReadClocks, SpeedModifier, SpeedModifiers, add_clock,
+        add_missing_clock, bevy_time, clock_of, follow_on_clock, is_game_stopped, on_modify_speed,
+        read_clocks,
     },
     message::{Inbox, Mailbag, MessageStats, deliver_messages, follow, report_time_out},
     owner::{Owned, owner_of},

@@ -24,8 +24,8 @@ use crate::copies::{join_list, remove_if_empty};
 /// unless they choose [another one](crate::OnClock). A slow field therefore does not slow its own
 /// end.
 ///
-/// If the entity has no clock at the next reading of the clocks, it gets one: a child of the clock that it is on,
-/// with the same time. Its timers move there with what remains of them, and a new one counts there from this frame. A
+/// If the entity has no clock, it gets one before time passes next: a child of the clock that it is on, with the same
+/// time. Its timers move there with what remains of them, and a new one counts there from this frame. A
 /// unit therefore needs a clock only once something slows it.
 ///
 /// The built-in clocks have no modifiers. Use `Time::<Virtual>::set_relative_speed` for the game,

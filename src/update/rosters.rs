@@ -8,9 +8,7 @@ use bevy_platform::sync::Arc;
 
 use super::{Callback, UpdateComponent};
 use crate::{
-    clock::{
-        Age, Cadence, ClockError, ClockKey, ClockTable, find_clock, warn,
-    },
+    clock::{Age, Cadence, ClockError, ClockKey, ClockTable, find_clock, warn},
     missing_plugin::warn_without_plugin,
     owner::{OwnedBy, owned_by, owner_of},
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},

@@ -945,3 +945,31 @@ fn a_callback_on_a_modifier_is_on_the_parent_of_the_clock_that_the_modifier_brin
         Frame(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_callback_whose_clock_is_gone_does_not_follow_an_entity_that_stays_where_it_is() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: true };
+    check(rules, &[
+        Move(0, 0, 6, then(&[])),
+        Frame(5, then(&[])),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Move(0, 0, 6, then(&[])),
+        Frame(12, then(&[&[Update(0, 0, None)]])),
+        Frame(0, then(&[&[Clock(0, Own(0), Zero)]])),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        RemoveClock(0),
+        Frame(0, then(&[&[On(0, None)]])),
+    ]);
+}
+
+#[test]
+fn a_modifier_in_a_fast_forward_brings_its_clock_before_the_next_deadline() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
+    check(rules, &[
+        Update(3, 0, None),
+        Arm(4, Spec { delay: 0, since: Some(1), jitter: 0, interval: 1, span: 0, slack: 0, times: 2, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        Forward(Fixed, 1, then(&[&[Modify(4, Some((3, Zero, None)))]])),
+    ]);
+}

@@ -102,9 +102,11 @@ impl Model {
             Op::On(slot, at) => {
                 let on = at.map(|at| self.named(at));
                 self.on(slot, |model, id| {
-                    model.entities[id].on = on;
-                    model.follow_default_parent(id);
-                    model.follow_defaults(id);
+                    let before = core::mem::replace(&mut model.entities[id].on, on);
+                    if before.or(on).is_some() {
+                        model.follow_default_parent(id);
+                        model.follow_defaults(id);
+                    }
                 });
             }
             Op::Update(slot, priority, on) => {
@@ -303,7 +305,7 @@ impl Model {
         self.follow_defaults(id);
     }
 
-    /// At a reading, and at each instant of an exact frame, an entity with modifiers gets a clock, which shows the time of its parent.
+    /// Before time passes, an entity with modifiers gets a clock, which shows the time of its parent.
     pub(super) fn add_modified_clocks(&mut self) {
         for id in core::mem::take(&mut self.modified) {
             let is_modified = self.exists(id) && !self.entities[id].modifiers.is_empty();

@@ -167,7 +167,14 @@ impl Model {
 
     /// A timer without a clock looks for it.
     pub(super) fn find_late_clock(&mut self, at: usize) {
-        let Timer { entity, clock: None, chosen, is_new, .. } = self.timers[at] else {
+        let Timer {
+            entity,
+            clock: None,
+            chosen,
+            is_new,
+            ..
+        } = self.timers[at]
+        else {
             return;
         };
         let to = self.clocks.find(self.clock_of(entity, chosen));
@@ -197,8 +204,9 @@ impl Model {
     }
 
     /// The swap before a run releases the timers on its clocks. The timers whose clocks still do not exist are
-    /// cancelled.
+    /// cancelled. Entities with modifiers have a clock from now on.
     pub(super) fn swap(&mut self, scope: Scope) {
+        self.add_modified_clocks();
         self.find_late_clocks();
         let mut lost = Vec::new();
         for timer in &mut self.timers {

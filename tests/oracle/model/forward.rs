@@ -17,6 +17,11 @@ impl Model {
         let mut left = span;
         // A handler that stops the clock ends the fast-forward, unless it was stopped before.
         while left > 0 && self.goes_on(scope) {
+            self.swap(scope);
+            // A modifier may have stopped the clock.
+            if !self.goes_on(scope) {
+                break;
+            }
             let next = self.until_next(scope);
             let next = next.map(|next| if next == 0 { SOON } else { next });
             let by = next.map_or(left, |next| next.min(left));
@@ -31,7 +36,8 @@ impl Model {
         let Some(scope) = self.under(at) else {
             return Ok(None);
         };
-        let next = self.until_next(scope);
+        self.swap(scope);
+        let next = self.until_next(scope).filter(|_| self.goes_on(scope));
         if let Some(by) = next {
             self.step(scope, by, &mut [0; 3])?;
         }

@@ -18,7 +18,7 @@ use super::{
     fast_forward::fast_forward_asked,
     late_clock::add_modified_clocks,
     open_request::time_out,
-    queued::Reaction,
+    queued::{ArmedTimer, Reaction},
     queues::Reports,
     saving::forget_written,
     turn::{FireParams, Fired, Turns},
@@ -127,15 +127,21 @@ impl Run {
     /// Lets the clocks of an exact frame advance to its next deadline, or to its end. Returns `false` at the end.
     ///
     /// Everything that would wait for the next run happens first, at the instant at which it was asked for. So it does not
-    /// depend on the lengths of the frames. What its observers arm belongs to the deepest chain of the instant.
-    fn step(&self, world: &mut World, deepest: u32) -> bool {
+    /// depend on the lengths of the frames. What its observers and commands arm lengthens the deepest chain of the instant.
+    fn step(&self, world: &mut World, mut deepest: u32) -> bool {
         if !world.resource::<ClockTable>().is_exact(self.scope) {
             return false;
         }
-        set_depth(world, deepest);
-        self.end_finished(world);
-        end_arrival(world, add_modified_clocks);
-        swap(world);
+        loop {
+            set_depth(world, deepest);
+            self.end_finished(world);
+            end_arrival(world, add_modified_clocks);
+            swap(world);
+            if !world.resource::<TimerQueues>().has_new() {
+                break;
+            }
+            deepest = deepest.saturating_add(1);
+        }
         set_depth(world, 0);
         let is_game_stopped = world
             .get_resource::<Time<Virtual>>()
@@ -311,6 +317,14 @@ impl TimerQueues {
         if scope == Scope::Of(Cadence::Frame) {
             self.trim();
         }
+    }
+
+    /// Returns `true` if a swap would release a timer.
+    fn has_new(&self) -> bool {
+        let mut listed = self.arming.swap_list.iter();
+        let limit = self.burst_limit.get();
+        let is_new = |timer: &ArmedTimer| !timer.is_halted() && timer.burst < limit;
+        listed.any(|place| self.timer(place).is_some_and(is_new))
     }
 
     /// Returns `true` if a handler of a timer is running.

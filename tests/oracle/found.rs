@@ -973,3 +973,31 @@ fn a_modifier_in_a_fast_forward_brings_its_clock_before_the_next_deadline() {
         Forward(Fixed, 1, then(&[&[Modify(4, Some((3, Zero, None)))]])),
     ]);
 }
+
+#[test]
+fn a_timer_that_resumes_because_another_one_has_lost_its_clock_fires_at_the_same_instant() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: true };
+    check(rules, &[
+        Arm(0, Spec { delay: 53, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 1, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(3, then(&[&[Arm(7, Spec { delay: 112, since: None, jitter: 1, interval: 0, span: 0, slack: 9, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(10, then(&[])),
+        Belong(4, Some(0)),
+        Frame(5, then(&[])),
+        Arm(4, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[Pauses(5, Some(0))]])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Act(0, None),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(101, then(&[&[Arm(5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Despawns, on: Some(Own(0)) })]])),
+    ]);
+}

@@ -49,10 +49,16 @@ impl Model {
         let mut deepest = self.fire_due(scope, stats)?;
         while self.course.as_ref().is_some_and(|course| !course.is_over) {
             self.chain = deepest;
-            self.end_finished(scope);
-            self.add_modified_clocks();
-            self.clocks.stop_awaiting();
-            self.swap(scope);
+            loop {
+                self.end_finished(scope);
+                self.add_modified_clocks();
+                self.clocks.stop_awaiting();
+                self.swap(scope);
+                if !self.is_any_new(scope) {
+                    break;
+                }
+                self.chain += 1;
+            }
             self.chain = 0;
             let next = self.next_instant(scope);
             if let Some(course) = &mut self.course {
@@ -73,6 +79,14 @@ impl Model {
             let mut clocks = self.clocks.clone();
             clocks.advance_on(&mut course.clone(), Some(at));
             self.is_any_due(&clocks, scope)
+        })
+    }
+
+    /// Returns `true` if a swap would release a timer.
+    fn is_any_new(&self, scope: Scope) -> bool {
+        self.timers.iter().any(|timer| {
+            let is_in = |clock| self.clocks.is_in(clock, scope);
+            !timer.is_released && timer.clock.is_none_or(is_in) && self.may_fire(timer)
         })
     }
 

@@ -26,7 +26,7 @@ impl MailCopy {
         let mut copy = Self::default();
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             copy.turns = mailbag.followers.turns();
-            mailbag.kept.share();
+            mailbag.kept.replies.share();
             mailbag.queue.share();
             copy.replies = mailbag.kept.replies.copy(&|entity| entity);
             copy.queue = mailbag.queue.copy(&|entity| entity);

@@ -86,7 +86,7 @@ impl Payload for Packet {
     }
 }
 
-/// A message of any type that snapshots share with the queue.
+/// A message of any type that letters and snapshots share with the queue.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<dyn Payload>);
 

@@ -76,17 +76,11 @@ trait AnyLane: Any + Send + Sync {
     /// Returns the `nth` waiting message of a run with this recipient and this role.
     fn get<'a>(&'a self, nth: usize, to: Recipient, role: &'a Role) -> Option<MailRef<'a>>;
 
-    /// Takes the `nth` waiting message into a lane of its own. The others keep their places until `sweep`.
-    fn take(&mut self, nth: usize) -> Box<dyn AnyLane>;
-
-    /// Takes the `nth` waiting message with its entity, to share it. The others keep their places until `sweep`.
-    fn take_shared(&mut self, nth: usize) -> Option<(Entity, Shared)>;
+    /// Takes the `nth` waiting message with its entity. The others keep their places until `sweep`.
+    fn take(&mut self, nth: usize) -> Option<(Entity, Shared)>;
 
     /// Drops the places of messages that do not wait.
     fn sweep(&mut self);
-
-    /// Changes the entity of the first message.
-    fn readdress(&mut self, to: Entity);
 
     /// Moves all messages of another lane of the same type behind the others.
     fn append(&mut self, other: &mut dyn AnyLane);
@@ -115,15 +109,14 @@ pub struct Letter {
     to: Recipient,
     role: Role,
     round: Option<Round>,
-    /// A lane with the message.
-    lane: Box<dyn AnyLane>,
+    payload: Shared,
 }
 
 impl Letter {
     /// Returns the message, if it has the type `M`.
     #[must_use]
     pub fn message<M: Payload>(&self) -> Option<&M> {
-        self.get()?.payload.content().0.downcast_ref()
+        self.payload.content().0.downcast_ref()
     }
 
     /// Returns the message, if it is a packet.
@@ -135,7 +128,7 @@ impl Letter {
     /// Returns the type name of the message.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        self.get().map_or("", |letter| letter.payload.content().1)
+        self.payload.content().1
     }
 
     /// Returns the recipients, or `None` if another world sent the message to a key.
@@ -178,7 +171,7 @@ impl Letter {
             to,
             role,
             round: None,
-            lane: Lane::of(to.entity(), payload),
+            payload: Shared::new(payload),
         }
     }
 
@@ -191,24 +184,19 @@ impl Letter {
         Some(letter)
     }
 
-    /// Lets the message be copied.
-    pub(super) fn share(&mut self) {
-        if let Some((to, payload)) = self.lane.take_shared(0) {
-            self.lane = Lane::of(to, payload);
+    pub(crate) fn get(&self) -> MailRef<'_> {
+        MailRef {
+            to: self.to,
+            role: &self.role,
+            payload: &self.payload,
+            round: self.round.as_ref(),
         }
-    }
-
-    pub(crate) fn get(&self) -> Option<MailRef<'_>> {
-        let mail = self.lane.get(0, self.to, &self.role)?;
-        let round = self.round.as_ref();
-        Some(MailRef { round, ..mail })
     }
 
     /// Changes the names of entities.
     pub(crate) fn rename(&mut self, name: &dyn Fn(Entity) -> Entity) {
         if let Recipient::Entity(to) = &mut self.to {
             *to = name(*to);
-            self.lane.readdress(*to);
         }
         match &mut self.role {
             Role::Request(ReplyTo {
@@ -253,18 +241,29 @@ impl Queue {
             self.len += 1;
             return;
         }
-        self.push_first(to, payload, role);
+        self.push_first(to, payload, role, None);
     }
 
     /// Adds the first message of a batch.
     #[inline(never)]
-    fn push_first<P: Payload>(&mut self, to: Recipient, payload: P, role: Role) {
-        let kind = TypeId::of::<Lane<P>>();
-        let place = self.place(kind, || Box::new(Lane::<P>::default()));
-        if let Some(lane) = of_type::<P>(&mut *self.lanes[place]) {
+    fn push_first<P: Payload>(
+        &mut self,
+        to: Recipient,
+        payload: P,
+        role: Role,
+        round: Option<Round>,
+    ) {
+        let lane = self.place_of::<P>();
+        if let Some(lane) = of_type::<P>(&mut *self.lanes[lane]) {
             lane.messages.push(Some((to.entity(), payload)));
-            self.push_batch(Batch::new(place, to, role));
         }
+        self.push_batch(Batch {
+            lane,
+            len: 1,
+            to,
+            role,
+            round,
+        });
     }
 
     /// Adds a function or a note, after all others.
@@ -280,12 +279,9 @@ impl Queue {
             to,
             role,
             round,
-            mut lane,
+            payload,
         } = letter;
-        let place = self.place_like(&*lane);
-        self.lanes[place].append(&mut *lane);
-        let batch = Batch::new(place, to, role);
-        self.push_batch(Batch { round, ..batch });
+        self.push_first(to, payload, role, round);
     }
 
     /// Lets the waiting messages be copied. They keep their order.
@@ -294,15 +290,14 @@ impl Queue {
             return;
         }
         self.close_batch();
-        let new = || Lane::<Shared>::default();
-        let shared = self.place(TypeId::of::<Lane<Shared>>(), || Box::new(new()));
+        let shared = self.place_of::<Shared>();
         let mut seen = vec![0; self.lanes.len()];
         for item in &mut self.items {
             let Item::Messages(batch) = item else {
                 continue;
             };
             for _ in 0..batch.len {
-                let taken = self.lanes[batch.lane].take_shared(seen[batch.lane]);
+                let taken = self.lanes[batch.lane].take(seen[batch.lane]);
                 seen[batch.lane] += 1;
                 if let Some(lane) = of_type::<Shared>(&mut *self.lanes[shared]) {
                     lane.messages.push(taken);
@@ -343,7 +338,7 @@ impl Queue {
         for (nth, item) in other.items.drain(..).enumerate() {
             if let Item::Messages(batch) = item {
                 let lane = &mut *other.lanes[batch.lane];
-                let lane_here = self.place_like(lane);
+                let lane_here = self.place((*lane).type_id(), || lane.new_lane());
                 self.lanes[lane_here].append(lane);
                 self.push_batch(Batch {
                     lane: lane_here,
@@ -384,9 +379,9 @@ impl Queue {
         }
     }
 
-    /// Returns the place of the lane for messages of the same type.
-    fn place_like(&mut self, lane: &dyn AnyLane) -> usize {
-        self.place(lane.type_id(), || lane.new_lane())
+    /// Returns the place of the lane for messages of this type.
+    fn place_of<P: Payload>(&mut self) -> usize {
+        self.place(TypeId::of::<Lane<P>>(), || Box::new(Lane::<P>::default()))
     }
 
     fn place(&mut self, kind: TypeId, new: impl FnOnce() -> Box<dyn AnyLane>) -> usize {
@@ -482,12 +477,13 @@ impl Queue {
                     for nth in from..seen[batch.lane] {
                         if let Some(next) = lane.get(nth, batch.to, &batch.role)
                             && let Some(entity) = member(next.to, Some(next))
+                            && let Some((to, payload)) = lane.take(nth)
                         {
                             let letter = Letter {
-                                to: next.to,
+                                to: batch.to.with(to),
                                 role: batch.role.clone(),
                                 round: batch.round.take_if(|_| nth == from),
-                                lane: lane.take(nth),
+                                payload,
                             };
                             taken.push((entity, Some(letter)));
                             batch.len -= 1;
@@ -525,19 +521,6 @@ impl Queue {
     }
 }
 
-impl Batch {
-    /// Creates a batch of one message.
-    fn new(lane: usize, to: Recipient, role: Role) -> Self {
-        Self {
-            lane,
-            len: 1,
-            to,
-            role,
-            round: None,
-        }
-    }
-}
-
 /// Returns the lane if its messages have this type.
 #[inline]
 fn of_type<P: 'static>(lane: &mut dyn AnyLane) -> Option<&mut Lane<P>> {
@@ -556,13 +539,6 @@ impl<P> Default for Lane<P> {
 }
 
 impl<P: Payload> Lane<P> {
-    /// Creates a lane with one message.
-    fn of(entity: Entity, payload: P) -> Box<dyn AnyLane> {
-        let mut lane = Self::default();
-        lane.messages.push(Some((entity, payload)));
-        Box::new(lane)
-    }
-
     /// Delivers messages of one topic to one entity each, until a callback issues commands or none is left.
     fn deliver_each(
         &mut self,
@@ -620,14 +596,7 @@ impl<P: Payload> AnyLane for Lane<P> {
         })
     }
 
-    fn take(&mut self, nth: usize) -> Box<dyn AnyLane> {
-        let mut lane = Self::default();
-        let message = self.messages.get_mut(self.next + nth);
-        lane.messages.extend(message.map(Option::take));
-        Box::new(lane)
-    }
-
-    fn take_shared(&mut self, nth: usize) -> Option<(Entity, Shared)> {
+    fn take(&mut self, nth: usize) -> Option<(Entity, Shared)> {
         let (entity, payload) = self.messages.get_mut(self.next + nth)?.take()?;
         Some((entity, Shared::new(payload)))
     }
@@ -635,12 +604,6 @@ impl<P: Payload> AnyLane for Lane<P> {
     fn sweep(&mut self) {
         self.messages.drain(..mem::take(&mut self.next));
         self.messages.retain(Option::is_some);
-    }
-
-    fn readdress(&mut self, to: Entity) {
-        if let Some(Some((entity, _))) = self.messages.first_mut() {
-            *entity = to;
-        }
     }
 
     fn append(&mut self, other: &mut dyn AnyLane) {

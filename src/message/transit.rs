@@ -71,16 +71,6 @@ impl Kept {
         Some(out)
     }
 
-    /// Lets the letters be copied.
-    pub(super) fn share(&mut self) {
-        self.replies.share();
-        for held in self.transit.values_mut() {
-            let arrived = held.arrived.iter_mut().map(|(_, letter)| letter);
-            let others = held.exported.iter_mut().chain(&mut held.late);
-            others.chain(arrived).for_each(Letter::share);
-        }
-    }
-
     /// Removes the letters that have arrived for entities in transit.
     pub(super) fn take_arrived(&mut self) -> Vec<Letter> {
         let held = self.transit.values_mut();
@@ -146,9 +136,9 @@ impl HeldLetters {
         self.before_late.is_some()
     }
 
-    /// Returns a copy of letters that are shared. Entities may have other names by now.
+    /// Returns a copy of the letters. Entities may have other names by now.
     pub(super) fn copy(&self, name: &dyn Fn(Entity) -> Entity) -> Self {
-        let copy = |letter: &Letter| Letter::copy(letter.get()?, name);
+        let copy = |letter: &Letter| Letter::copy(letter.get(), name);
         let names = self.names.iter().map(|(&first, &now)| (first, name(now)));
         let arrived = self.arrived.iter();
         Self {
@@ -260,7 +250,7 @@ pub(crate) fn visit_letters(world: &World, mut visit: impl FnMut(Option<Entity>,
     mailbag.kept.replies.visit(&mut visit);
     let held = mailbag.kept.in_transit().into_iter();
     let held = held.flat_map(|(_, held)| held.letters());
-    held.filter_map(Letter::get).for_each(&mut visit);
+    held.map(Letter::get).for_each(&mut visit);
     mailbag.queue.visit(&mut visit);
 }
 

@@ -85,9 +85,9 @@ fn held_mail(world: &World, root: Entity) -> Result<HeldMail, MoveError> {
     let names = inverted(&held.names);
     let meant = held.arrived.iter().filter(|(to, _)| names.contains_key(to));
     let mut mail = MailData::default();
-    for (to, letter) in meant.filter_map(|(to, letter)| Some((*to, letter.get()?))) {
-        let to = Recipient::Entity(to);
-        mail.add(world, MailRef { to, ..letter }, &name_in(&names));
+    for (to, letter) in meant {
+        let to = Recipient::Entity(*to);
+        mail.add(world, MailRef { to, ..letter.get() }, &name_in(&names));
     }
     let mail = mail.all_or_error().map_err(MoveError::Mail)?;
     Ok(HeldMail(Versioned::V1(mail)))

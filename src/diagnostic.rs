@@ -86,22 +86,37 @@ impl Plugin for DueDiagnosticsPlugin {
             let diagnostic = Diagnostic::new(path).with_suffix(suffix);
             app.register_diagnostic(diagnostic.with_max_history_length(self.max_history_length));
         }
+        let start = || start_run.before(DueSystems::Timers);
         app.init_resource::<Tally>()
             .add_systems(
                 PreUpdate,
-                (
-                    start_run.before(DueSystems::Timers),
-                    tally_frame.after(DueSystems::Messages),
-                ),
+                (start(), tally_frame.after(DueSystems::Messages)),
             )
             .add_systems(
                 FixedPreUpdate,
-                (
-                    start_run.before(DueSystems::Timers),
-                    tally_fixed_step.after(DueSystems::Updates),
-                ),
+                (start(), tally_fixed_step.after(DueSystems::Updates)),
             )
-            .add_systems(Update, measure);
+            .add_systems(Update, Self::measure);
+    }
+}
+
+impl DueDiagnosticsPlugin {
+    fn measure(
+        mut diagnostics: Diagnostics,
+        mut tally: ResMut<Tally>,
+        timers: ArmedTimers,
+        mut fired: MessageReader<TimerFired>,
+    ) {
+        let Tally { stats, time, .. } = core::mem::take(&mut *tally);
+        let lateness = fired.read().map(TimerFired::lateness).max();
+        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+        let mut add = |path, value: f64| diagnostics.add_measurement(&path, || value);
+        add(Self::ARMED, timers.count() as f64);
+        add(Self::DUE, (stats.fired + stats.missed) as f64);
+        add(Self::FIRED, stats.fired as f64);
+        add(Self::CANCELLED, stats.cancelled as f64);
+        add(Self::LATENESS, millis(lateness.unwrap_or_default()));
+        add(Self::TIME, millis(time));
     }
 }
 
@@ -132,28 +147,4 @@ fn tally_frame(mut tally: ResMut<Tally>, timers: ArmedTimers) {
 
 fn tally_fixed_step(mut tally: ResMut<Tally>, timers: ArmedTimers) {
     tally.add(timers.last_fixed_run());
-}
-
-fn measure(
-    mut diagnostics: Diagnostics,
-    mut tally: ResMut<Tally>,
-    timers: ArmedTimers,
-    mut fired: MessageReader<TimerFired>,
-) {
-    let Tally { stats, time, .. } = core::mem::take(&mut *tally);
-    let lateness = fired.read().map(TimerFired::lateness).max();
-    let millis = |time: Duration| time.as_secs_f64() * 1000.0;
-    let mut add = |path, value: f64| diagnostics.add_measurement(&path, || value);
-    add(DueDiagnosticsPlugin::ARMED, timers.count() as f64);
-    add(
-        DueDiagnosticsPlugin::DUE,
-        (stats.fired + stats.missed) as f64,
-    );
-    add(DueDiagnosticsPlugin::FIRED, stats.fired as f64);
-    add(DueDiagnosticsPlugin::CANCELLED, stats.cancelled as f64);
-    add(
-        DueDiagnosticsPlugin::LATENESS,
-        millis(lateness.unwrap_or_default()),
-    );
-    add(DueDiagnosticsPlugin::TIME, millis(time));
 }

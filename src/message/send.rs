@@ -3,7 +3,7 @@
 #[cfg(feature = "serialize")]
 use alloc::borrow::Cow;
 use alloc::{format, vec::Vec};
-use core::{any::type_name, fmt, mem};
+use core::{any::type_name, borrow::BorrowMut, fmt, mem};
 
 use bevy_ecs::{
     error::BevyError,
@@ -105,15 +105,20 @@ pub trait MessageEntityCommandsExt {
 }
 
 /// Sends messages with exclusive access to the world, and from other threads.
-pub trait MessageWorldExt {
+pub trait MessageWorldExt: BorrowMut<World> {
     /// Sends a message, like [`MessageCommandsExt::send`].
     ///
     /// # Errors
     ///
     /// Returns [`SendError::Full`] with the message if too many messages wait: see
     /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
-    fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P)
-    -> Result<(), SendError<P>>;
+    fn send<P: Payload>(
+        &mut self,
+        to: impl Into<Delivery>,
+        payload: P,
+    ) -> Result<(), SendError<P>> {
+        try_send(self.borrow_mut(), to.into(), payload, Role::Plain)
+    }
 
     /// Calls an entity for a packet now, before this returns, and applies the commands of its callback. The messages that
     /// wait stay where they are.
@@ -153,15 +158,23 @@ pub trait MessageWorldExt {
     /// assert!(!app.world_mut().deliver(hero, &Packet::new(7, []))?, "it follows no such packet");
     /// # Ok::<(), BevyError>(())
     /// ```
-    fn deliver(&mut self, to: Entity, packet: &Packet) -> Result<bool>;
+    fn deliver(&mut self, to: Entity, packet: &Packet) -> Result<bool> {
+        let world = self.borrow_mut();
+        world.run_system_cached_with(deliver_now, (to, packet.clone()))?
+    }
 
     /// Sends a message that [`close_inbox`](Self::close_inbox) handed back, to the same recipient.
     ///
     /// A request stays a request, and a reply stays a reply. The message is never refused.
-    fn resend(&mut self, letter: Letter);
+    fn resend(&mut self, letter: Letter) {
+        let world = self.borrow_mut();
+        with_mailbag(world, |mut mailbag| mailbag.queue.push_letter(letter));
+    }
 
     /// Returns a handle to send messages to this world from other threads.
-    fn message_sender(&mut self) -> MessageSender;
+    fn message_sender(&mut self) -> MessageSender {
+        MessageSender::from_world(self.borrow_mut())
+    }
 
     /// Refuses further messages from other threads, delivers all messages that have been sent, and
     /// returns the messages that are sent during that delivery.
@@ -207,7 +220,9 @@ those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in tr
     /// assert_eq!(left[0].message(), Some(&Save(2)), "the first one has been delivered");
     /// assert!(matches!(sender.send(Delivery::All, Save(3)), Err(SendError::Closed(Save(3)))));
     /// ```
-    fn close_inbox(&mut self) -> Vec<Letter>;
+    fn close_inbox(&mut self) -> Vec<Letter> {
+        close_inbox(self.borrow_mut())
+    }
 
     /// Returns the entities to which messages wait, sorted. Messages to all, in turn, and from Bevy's writers
     /// do not count.
@@ -238,7 +253,9 @@ those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in tr
     /// assert_eq!(app.world().entities_with_mail(), []);
     /// ```
     #[cfg(feature = "serialize")]
-    fn entities_with_mail(&self) -> Vec<Entity>;
+    fn entities_with_mail(&self) -> Vec<Entity> {
+        entities_with_mail(self.borrow())
+    }
 
     /// Registers how messages of the type `M` become bytes and back, so that those on their way can be
     /// [saved](crate::save), or move with the entity for which they wait.
@@ -281,7 +298,10 @@ those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in tr
         name: impl Into<Cow<'static, str>>,
         encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
         decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
-    );
+    ) {
+        let mut codecs = self.borrow_mut().get_resource_or_init::<MessageCodecs>();
+        codecs.add(name.into(), encode, decode);
+    }
 }
 
 /// A message or function that could not be sent, with the reason.
@@ -468,47 +488,7 @@ impl MessageEntityCommandsExt for EntityCommands<'_> {
     }
 }
 
-impl MessageWorldExt for World {
-    fn send<P: Payload>(
-        &mut self,
-        to: impl Into<Delivery>,
-        payload: P,
-    ) -> Result<(), SendError<P>> {
-        try_send(self, to.into(), payload, Role::Plain)
-    }
-
-    fn deliver(&mut self, to: Entity, packet: &Packet) -> Result<bool> {
-        self.run_system_cached_with(deliver_now, (to, packet.clone()))?
-    }
-
-    fn resend(&mut self, letter: Letter) {
-        with_mailbag(self, |mut mailbag| mailbag.queue.push_letter(letter));
-    }
-
-    fn message_sender(&mut self) -> MessageSender {
-        MessageSender::from_world(self)
-    }
-
-    fn close_inbox(&mut self) -> Vec<Letter> {
-        close_inbox(self)
-    }
-
-    #[cfg(feature = "serialize")]
-    fn entities_with_mail(&self) -> Vec<Entity> {
-        entities_with_mail(self)
-    }
-
-    #[cfg(feature = "serialize")]
-    fn add_message_codec<M: Message>(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
-        decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
-    ) {
-        let mut codecs = self.get_resource_or_init::<MessageCodecs>();
-        codecs.add(name.into(), encode, decode);
-    }
-}
+impl MessageWorldExt for World {}
 
 /// Calls a function with the mailbag, or reports that the world has no plugin and drops a message.
 fn with_mailbag<Out>(world: &mut World, call: impl FnOnce(Mut<Mailbag>) -> Out) -> Option<Out> {

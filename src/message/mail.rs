@@ -162,7 +162,13 @@ impl Topic {
 )]
 pub struct Packet {
     id: u32,
-    #[cfg_attr(any(feature = "serialize", feature = "worlds"), serde(with = "bytes"))]
+    #[cfg_attr(
+        any(feature = "serialize", feature = "worlds"),
+        serde(
+            serialize_with = "<[u8] as serde::Serialize>::serialize",
+            deserialize_with = "bytes"
+        )
+    )]
     payload: Arc<[u8]>,
 }
 
@@ -337,22 +343,7 @@ pub(crate) struct MailRef<'a> {
 }
 
 #[cfg(any(feature = "serialize", feature = "worlds"))]
-mod bytes {
-    use alloc::vec::Vec;
-
-    use bevy_platform::sync::Arc;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        bytes: &Arc<[u8]>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        bytes[..].serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Arc<[u8]>, D::Error> {
-        Ok(Vec::<u8>::deserialize(deserializer)?.into())
-    }
+fn bytes<'de, D: serde::Deserializer<'de>>(bytes: D) -> Result<Arc<[u8]>, D::Error> {
+    let bytes: Box<[u8]> = serde::Deserialize::deserialize(bytes)?;
+    Ok(bytes.into())
 }

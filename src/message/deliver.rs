@@ -65,7 +65,8 @@ fn deliver_waiting(
     mailbag.release();
     let has_mail = mailbag.queue.len() > 0;
     let has_written = is_any_written && written::release(world);
-    while has_released(world) {
+    let has_released = |mailbag: &Mailbag| mailbag.queue.has_released();
+    while world.get_resource().is_some_and(has_released) {
         pump_once(world, state, |caller, (mut mailbag, clocks, ())| {
             let (queue, followers, mut courier) = Courier::new(caller, &mut mailbag, &clocks);
             queue.deliver(followers, &mut courier);
@@ -83,11 +84,6 @@ fn deliver_waiting(
         }
     }
     Ok(())
-}
-
-fn has_released(world: &World) -> bool {
-    let mailbag = world.get_resource::<Mailbag>();
-    mailbag.is_some_and(|mailbag| mailbag.queue.has_released())
 }
 
 /// Delivers messages, and keeps those that have to wait.

@@ -22,7 +22,7 @@ pub(crate) struct Directory {
     /// made.
     moved: HashMap<Request, Entity>,
     /// The entities whose keys have changed, if they are noted.
-    rebound: Option<Journal<Entity, ()>>,
+    pub(crate) rebound: Option<Journal<Entity, ()>>,
     /// The key with which this world makes the tokens of its requests, once another world may know one.
     #[cfg(feature = "worlds")]
     token_key: Option<RandomState>,
@@ -33,22 +33,6 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Begins a journal of the entities whose keys change.
-    pub(crate) fn watch(&mut self) {
-        self.rebound = Some(Journal::default());
-    }
-
-    /// Ends the journal.
-    pub(crate) fn unwatch(&mut self) {
-        self.rebound = None;
-    }
-
-    /// Ends the journal, and begins the next one.
-    pub(crate) fn take_journal(&mut self) -> Journal<Entity, ()> {
-        let rebound = self.rebound.as_mut();
-        rebound.map(Journal::take).unwrap_or_default()
-    }
-
     /// Returns the entity with a key.
     pub(crate) fn entity(&self, key: u64) -> Option<Entity> {
         self.entities.get(&key).copied()

@@ -10,13 +10,12 @@ use super::{
     deliver::MessageStats,
     directory::Directory,
     followers::Followers,
-    mail::{MailRef, Recipient},
     queue::{Letter, Queue},
     transit::Kept,
 };
 
 /// The messages of a world that are on their way, and whom they reach.
-#[derive(Resource)]
+#[derive(Resource, Default)]
 pub(crate) struct Mailbag {
     pub(crate) followers: Followers,
     pub(crate) directory: Directory,
@@ -43,15 +42,8 @@ impl Mailbag {
     /// Creates an empty bag with room for this many messages.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
-            followers: Followers::default(),
-            directory: Directory::default(),
-            queue: Queue::default(),
-            spare: Queue::default(),
-            kept: Kept::default(),
             capacity,
-            reserved: AtomicUsize::new(0),
-            is_urgent: false,
-            stats: MessageStats::default(),
+            ..Self::default()
         }
     }
 
@@ -116,17 +108,5 @@ impl Mailbag {
         let queued = self.queue.extract(&|_, _| Some(Entity::PLACEHOLDER));
         letters.extend(queued.into_iter().filter_map(|(_, letter)| letter));
         letters
-    }
-
-    /// Takes the messages whose recipient a function names, in the order of delivery. A note about the key
-    /// of such a recipient becomes `None`.
-    pub(super) fn extract(
-        &mut self,
-        member: &dyn Fn(&Directory, Recipient) -> Option<Entity>,
-    ) -> Vec<(Entity, Option<Letter>)> {
-        let member = |to, _: Option<MailRef>| member(&self.directory, to);
-        let mut taken = self.kept.replies.extract(&member);
-        taken.extend(self.queue.extract(&member));
-        taken
     }
 }

@@ -107,7 +107,7 @@ trait AnyLane: Any + Send + Sync {
 /// [`resend`](super::MessageWorldExt::resend) sends it again.
 pub struct Letter {
     to: Recipient,
-    role: Role,
+    pub(crate) role: Role,
     round: Option<Round>,
     payload: Shared,
 }
@@ -147,11 +147,6 @@ impl Letter {
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
         self.role.reply_to()
-    }
-
-    #[cfg(feature = "worlds")]
-    pub(crate) fn role(&self) -> &Role {
-        &self.role
     }
 }
 

@@ -277,7 +277,16 @@ pub(crate) fn take_letters(
     let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
         return Vec::new();
     };
-    mailbag.extract(&|directory, to| recipient(to, directory).filter(|&to| is_member(to)))
+    let Mailbag {
+        kept,
+        queue,
+        directory,
+        ..
+    } = &mut *mailbag;
+    let member = |to, _: Option<MailRef>| recipient(to, directory).filter(|&to| is_member(to));
+    let mut taken = kept.replies.extract(&member);
+    taken.extend(queue.extract(&member));
+    taken
 }
 
 /// Returns the entity to which a letter goes, if it goes to one.

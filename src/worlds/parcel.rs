@@ -186,7 +186,7 @@ impl Letter {
         group: impl Into<Cow<'static, str>>,
         delivery: impl Into<Delivery<StableKey>>,
     ) -> Result<Parcel, Box<Self>> {
-        let (Some(packet), Some(part)) = (self.packet(), Part::of(self.role())) else {
+        let (Some(packet), Some(part)) = (self.packet(), Part::of(&self.role)) else {
             return Err(Box::new(self));
         };
         let mut parcel = Parcel::new(group, delivery, packet.clone());

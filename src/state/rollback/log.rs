@@ -288,7 +288,8 @@ pub(super) fn end_journals(world: &mut World) {
     let mut queues = world.resource_mut::<TimerQueues>();
     let timers = queues.journal.as_mut().map(Journal::take);
     let mailbag = world.get_resource_mut::<Mailbag>();
-    let rebound = mailbag.map(|mut mailbag| mailbag.directory.take_journal());
+    let rebound =
+        mailbag.and_then(|mut mailbag| mailbag.directory.rebound.as_mut().map(Journal::take));
     let mut log = world.resource_mut::<Log>();
     let states = mem::take(&mut log.states);
     log.append(Changes {

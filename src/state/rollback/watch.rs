@@ -50,7 +50,7 @@ pub(super) fn watch(world: &mut World) {
     world.insert_resource(log);
     world.resource_mut::<TimerQueues>().journal = Some(Journal::default());
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.directory.watch();
+        mailbag.directory.rebound = Some(Journal::default());
     }
     let kinds: Vec<_> = world.resource::<Log>().kinds.ids().collect();
     let kinds = || kinds.iter().copied();
@@ -64,7 +64,7 @@ pub(super) fn unwatch(world: &mut World) {
     world.remove_resource::<Log>();
     world.resource_mut::<TimerQueues>().journal = None;
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.directory.unwatch();
+        mailbag.directory.rebound = None;
     }
     Watcher::<AddEvent>::end(world);
     Watcher::<InsertEvent>::end(world);

@@ -24,7 +24,7 @@ pub(crate) struct UpdateRosters {
     next: u64,
     /// By cadence: the members with smaller numbers take part. A run begins by moving this mark, so a
     /// component that a handler inserts during a run takes part in the next one.
-    joined: [u64; 2],
+    pub(super) joined: [u64; 2],
     /// Callbacks of this priority or a higher one are not called.
     paused_from: Option<i32>,
     pub(super) marks: Marks,
@@ -87,15 +87,6 @@ impl UpdateRosters {
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
         let mut rosters = self.rosters[cadence as usize].values();
         rosters.all(Roster::is_empty)
-    }
-
-    /// Returns the members that take part in a run, from a position on, up to the first paused priority.
-    pub(super) fn joined(
-        &self,
-        cadence: Cadence,
-        from: Position,
-    ) -> impl Iterator<Item = (Position, &Member)> {
-        self.from(cadence, from, self.joined[cadence as usize])
     }
 
     /// Returns the members with numbers below `end`, from a position on, up to the first paused priority.

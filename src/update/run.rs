@@ -34,7 +34,8 @@ pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut Updat
     let mut next = FIRST;
     pump(world, state, |caller, (rosters, table, game)| {
         let mut ticks = Ticks::new(&table, game.as_deref());
-        for ((priority, number), member) in rosters.joined(cadence, next) {
+        let joined = rosters.joined[cadence as usize];
+        for ((priority, number), member) in rosters.from(cadence, next, joined) {
             next = (priority, number + 1);
             rosters.call(member, caller, &mut ticks);
             if caller.has_commands() {

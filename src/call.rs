@@ -70,14 +70,9 @@ impl EntityCaller<'_, '_> {
     #[inline]
     pub(crate) fn report(&self, component: &'static str, entity: Entity, result: Result) {
         if let Err(error) = result {
-            self.report_error(component, entity, error);
+            let handler = self.on_error.as_deref();
+            report_at(handler, error, component, component, entity);
         }
-    }
-
-    #[cold]
-    fn report_error(&self, component: &'static str, entity: Entity, error: BevyError) {
-        let (error, context) = locate(error, component, component, entity);
-        hand_over(self.on_error.as_deref(), error, context);
     }
 }
 
@@ -133,8 +128,8 @@ pub(crate) fn call_with_world<Of>(
     callback: impl FnOnce(&mut World) -> Result,
 ) {
     if let Err(error) = callback(world) {
-        let (error, context) = locate(error, type_name::<Of>(), place, entity);
-        hand_over(world.get_resource(), error, context);
+        let (handler, component) = (world.get_resource(), type_name::<Of>());
+        report_at(handler, error, component, place, entity);
     }
     world.flush();
 }
@@ -159,8 +154,7 @@ pub(crate) fn queue_system<I, M, S>(
     commands.queue(move |world: &mut World| {
         if let Err(error) = run_system(world, system, input) {
             let place = format_args!("{} for the {component}", type_name::<S>());
-            let (error, context) = locate(error, component, place, entity);
-            hand_over(world.get_resource(), error, context);
+            report_at(world.get_resource(), error, component, place, entity);
         }
     });
 }
@@ -174,19 +168,21 @@ where
     KeptSystem::shared::<S>(world, || KeptSystem::new(system)).run(world, input)
 }
 
-/// Adds the place and the entity to an error.
+/// Adds the place and the entity to an error, and reports it.
 ///
 /// They are part of the message, because Bevy hides the names in an [`ErrorContext`] unless its
 /// feature `debug` is on.
-fn locate(
+#[cold]
+fn report_at(
+    handler: Option<&FallbackErrorHandler>,
     error: BevyError,
     component: &'static str,
     place: impl Display,
     entity: Entity,
-) -> (BevyError, ErrorContext) {
+) {
     let name = component.into();
     let located: Result = Err(error);
     let located = located.with_context(|| format!("{place} of {entity}"));
     let error = located.expect_err("it was an error");
-    (error, ErrorContext::Command { name })
+    hand_over(handler, error, ErrorContext::Command { name });
 }

@@ -4,16 +4,21 @@ use alloc::format;
 use core::{any::type_name, fmt::Display};
 
 use bevy_ecs::{
+    component::IS_RESOURCE,
     entity::{Entities, EntityAllocator},
     entity_disabling::Disabled,
     error::{CommandOutput, ContextExt, ErrorContext, FallbackErrorHandler},
     prelude::*,
     resource::IsResource,
     system::{SystemInput, SystemParam, SystemParamItem, SystemState},
-    world::CommandQueue,
+    world::{CommandQueue, DeferredWorld},
 };
 
-use crate::{report::hand_over, systems::KeptSystem, transit::InTransit};
+use crate::{
+    report::{hand_over, report},
+    systems::KeptSystem,
+    transit::InTransit,
+};
 
 /// Gives callbacks their entity and commands, and reports their errors.
 ///
@@ -73,6 +78,21 @@ impl EntityCaller<'_, '_> {
             let handler = self.on_error.as_deref();
             report_at(handler, error, component, component, entity);
         }
+    }
+}
+
+/// Warns of a callback that is never called, because an entity that it needs holds a resource.
+pub(crate) fn warn_of_resource<C>(world: &mut DeferredWorld, component: &str, needs: &[Entity]) {
+    let is_resource = |&&entity: &&Entity| {
+        let entity = world.get_entity(entity);
+        entity.is_ok_and(|entity| entity.contains_id(IS_RESOURCE))
+    };
+    if let Some(entity) = needs.iter().find(is_resource) {
+        let error = format!(
+            "the `{component}` is never called, because entity {entity} holds a resource: use another entity"
+        );
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| report::<C>(world, BevyError::warning(error)));
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) use run::{UpdateState, run_updates};
 /// callbacks of an entity and of what it owns, and
 /// [`pause_updates_from`](crate::DueCommandsExt::pause_updates_from) pauses all callbacks of a
 /// given priority or higher. The callbacks of a [disabled](bevy_ecs::entity_disabling::Disabled)
-/// entity are not called.
+/// entity are not called. Nor are those of an entity that holds a resource, and a warning says so.
 ///
 /// # Errors
 ///

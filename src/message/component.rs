@@ -23,7 +23,7 @@ use super::{
     written,
 };
 use crate::{
-    call::{queue_system, to_result},
+    call::{queue_system, to_result, warn_of_resource},
     clock::{Age, ClockKey, ClockTable, find_clock},
     missing_plugin::warn_without_plugin,
     owner::owner_of,
@@ -64,7 +64,8 @@ use crate::{
 /// the next callback runs. Messages are delivered even while the game is paused.
 ///
 /// A message is dropped if its entity is gone, is disabled or does not follow it. Dropped messages
-/// are counted in [`MessageStats`](super::MessageStats).
+/// are counted in [`MessageStats`](super::MessageStats). An entity that holds a resource is not called, and
+/// a warning says so.
 ///
 /// # Errors
 ///
@@ -258,6 +259,7 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
         mailbag.followers.follow(entity, clock, &follows);
     }
+    warn_of_resource::<MessageComponent>(&mut world, "MessageComponent", &[entity]);
 }
 
 /// Runs before the component is removed or replaced.

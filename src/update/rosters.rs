@@ -8,6 +8,7 @@ use bevy_platform::sync::Arc;
 
 use super::{Callback, UpdateComponent};
 use crate::{
+    call::warn_of_resource,
     clock::{Age, Cadence, ClockError, ClockKey, ClockTable, find_clock, warn},
     missing_plugin::warn_without_plugin,
     owner::{OwnedBy, owned_by, owner_of},
@@ -163,6 +164,7 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
         age: clock.age,
     };
     join(&mut world, clock.cadence, priority, member);
+    warn_of_resource::<UpdateComponent>(&mut world, "UpdateComponent", &[entity, owner]);
 }
 
 /// Moves the callbacks on an entity, and those that it owns, to the clocks that they are on by default.

@@ -14,6 +14,7 @@ use bevy_due::{
 use bevy_ecs::{
     error::{FallbackErrorHandler, Severity},
     prelude::*,
+    resource::IsResource,
 };
 use bevy_time::TimePlugin;
 
@@ -144,6 +145,31 @@ fn a_world_with_the_plugin_is_not_reported() {
     app.world_mut().spawn(MessageComponent::new());
     app.update();
     assert_eq!(reports(), []);
+}
+
+/// A resource is a component of its own entity. The run holds resources, so it can't hand out their entities.
+#[test]
+fn a_callback_on_the_entity_of_a_resource_is_reported() {
+    let mut app = error_app();
+    let world = app.world_mut();
+    let mut resources = world.query_filtered::<Entity, With<IsResource>>();
+    let resources: Vec<Entity> = resources.iter(world).collect();
+    let update = || UpdateComponent::new(|_| -> Result { fails() });
+    let ears = || MessageComponent::new().on(|_, _: &Note| -> Result { fails() });
+    for resource in resources {
+        world.entity_mut(resource).insert((update(), ears()));
+        world.spawn((OwnedBy(resource), update()));
+        world.flush();
+        let reports = reports();
+        let of = |component: &str| {
+            let text = format!(
+                "the `{component}` is never called, because entity {resource} holds a resource: use another entity"
+            );
+            (Severity::Warning, text)
+        };
+        let [update, ears] = ["UpdateComponent", "MessageComponent"].map(of);
+        assert_eq!(reports, [update.clone(), ears, update]);
+    }
 }
 
 #[test]

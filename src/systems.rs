@@ -95,14 +95,25 @@ impl<I: SystemInput + 'static> KeptSystem<I> {
             Ok(instance) => instance,
             // The system panicked in an earlier run.
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err("the system is already running".into()),
+            Err(TryLockError::WouldBlock) => {
+                return Err(
+                    "the system is already running, and runs a schedule that calls it: run the \
+                     schedule by a command, such as `commands.run_schedule`"
+                        .into(),
+                );
+            }
         };
         // Only once: it makes the system see all components as changed.
         if !instance.is_initialized {
             instance.system.initialize(world);
             instance.is_initialized = true;
         }
-        match instance.system.run(input, world) {
+        let result = instance.system.run_without_applying_deferred(input, world);
+        instance.system.queue_deferred(world.into());
+        // The commands of the system may run it again.
+        drop(instance);
+        world.flush();
+        match result {
             Ok(()) | Err(RunSystemError::Skipped(_)) => Ok(()),
             Err(RunSystemError::Failed(error)) => Err(error),
         }

@@ -21,7 +21,8 @@ pub trait DueWorldExt: BorrowMut<World> {
     /// Registers a system under a name that timers can refer to with
     /// [`TimerAction::named`](crate::TimerAction::named).
     ///
-    /// The system receives the [`TimerFired`], and may return a `Result`.
+    /// The system receives the [`TimerFired`], and may return a `Result`. A system with `&mut World` that runs a schedule
+    /// can't be called in it again: run the schedule with [`Commands::run_schedule`] instead.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! `TimerAction`: an action that runs each time its timer fires.
 
 use crate::support::{errors::*, *};
-use bevy_app::{App, PreUpdate};
+use bevy_app::{App, FixedPreUpdate, PreUpdate};
 use bevy_due::{OwnedTimerFired, Timer, prelude::*};
 use bevy_ecs::{error::FallbackErrorHandler, message::Messages, prelude::*};
 use bevy_time::{Fixed, Time};
@@ -420,4 +420,67 @@ fn in_the_fixed_schedule_an_action_runs_after_an_observer_that_runs_pre_update()
         advance_ms(&mut app, 10);
     }
     assert_eq!(calls(&mut app), [("act", timer)]);
+}
+
+/// Runs a named handler in a frame that also runs the fixed schedule, where a timer fires that has the same handler.
+fn nested_calls<M>(
+    handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
+) -> (Vec<(&'static str, Entity)>, [Entity; 2]) {
+    let mut app = action_app();
+    app.world_mut().add_timer_handler("nest", handler);
+    let act = || TimerAction::named("nest");
+    let inner = Timer::after(0).on(ClockId::Fixed);
+    let inner = app.world_mut().spawn((inner, act())).id();
+    let outer = app.world_mut().spawn((Timer::after(ms(10)), act())).id();
+    advance_ms(&mut app, 10);
+    (calls(&mut app), [outer, inner])
+}
+
+#[test]
+fn a_named_handler_that_runs_a_schedule_by_a_command_is_called_in_it() {
+    let (calls, [outer, inner]) = nested_calls(
+        |In(fired): In<TimerFired>,
+         mut nth: Local<usize>,
+         mut calls: ResMut<Calls>,
+         mut commands: Commands| {
+            let name = ["first", "second"][*nth];
+            calls.0.push((name, fired.entity()));
+            *nth += 1;
+            commands.run_schedule(FixedPreUpdate);
+        },
+    );
+    assert_eq!(errors(), [] as [&str; 0]);
+    assert_eq!(calls, [("first", outer), ("second", inner)]);
+}
+
+#[test]
+fn an_exclusive_handler_that_is_called_in_the_schedule_that_it_runs_is_reported() {
+    let (calls, [outer, inner]) = nested_calls(|In(fired): In<TimerFired>, world: &mut World| {
+        world
+            .resource_mut::<Calls>()
+            .0
+            .push(("act", fired.entity()));
+        world.run_schedule(FixedPreUpdate);
+    });
+    assert_eq!(calls, [("act", outer)]);
+    let place = format!("timer handler \"nest\" of {inner}");
+    let error = "the system is already running, and runs a schedule that calls it: run the schedule by a \
+                 command, such as `commands.run_schedule`";
+    assert_eq!(errors(), [format!("{place}: {error}")]);
+}
+
+#[test]
+fn the_commands_of_a_named_handler_that_fails_are_applied() {
+    let mut app = action_app();
+    app.world_mut()
+        .add_timer_handler("fail", |_: In<TimerFired>, mut commands: Commands| {
+            commands.spawn(Mark);
+            Err::<(), BevyError>("no luck".into())
+        });
+    let timer = (Timer::after(ms(10)), TimerAction::named("fail"));
+    app.world_mut().spawn(timer);
+    advance_ms(&mut app, 10);
+    assert_eq!(errors().len(), 1);
+    let mut marks = app.world_mut().query::<&Mark>();
+    assert_eq!(marks.iter(app.world()).count(), 1);
 }

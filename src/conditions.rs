@@ -16,7 +16,8 @@ use bevy_ecs::{
 };
 
 use crate::{
-    clock::{ClockId, ClockTable, Clocks, ReadClocks},
+    clock::{ClockId, ClockTable, Clocks},
+    plugin::DueSystems,
     timer::{IntoDuration, Timer, TimerFired},
 };
 
@@ -205,7 +206,7 @@ pub fn every_on(
 pub fn run_clock_if<C: Component, M>(
     condition: impl SystemCondition<M>,
 ) -> ScheduleConfigs<ScheduleSystem> {
-    condition.pipe(hold_clocks::<C>).before(ReadClocks)
+    condition.pipe(hold_clocks::<C>).before(DueSystems::Clocks)
 }
 
 fn hold_clocks<C: Component>(

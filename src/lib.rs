@@ -329,11 +329,11 @@ pub mod guide;
 #[cfg(feature = "diagnostic")]
 mod diagnostic;
 
+pub mod conditions;
+
 mod plugin;
 
 mod ext;
-
-pub mod conditions;
 
 #[cfg(feature = "worlds")]
 pub mod worlds;

@@ -16,7 +16,7 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        Cadence, Clock, ClockTable, OnClock, ReadClocks, SpeedModifier, SpeedModifiers, add_clock,
+        Cadence, Clock, ClockTable, OnClock, SpeedModifier, SpeedModifiers, add_clock,
         add_missing_clock, bevy_time, clock_of, follow_on_clock, is_game_stopped, on_modify_speed,
         read_clocks,
     },
@@ -298,14 +298,12 @@ impl Plugin for DuePlugin {
             .add_systems(
                 First,
                 read_frame_clocks
-                    .in_set(ReadClocks)
                     .in_set(DueSystems::Clocks)
                     .after(TimeSystems),
             )
             .add_systems(
                 FixedMain,
                 read_fixed_clocks
-                    .in_set(ReadClocks)
                     .in_set(DueSystems::Clocks)
                     .before(FixedMain::run_fixed_main),
             )

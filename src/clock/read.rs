@@ -19,10 +19,6 @@ use super::{
 };
 use crate::report::report;
 
-/// The systems that read the clocks. They run after Bevy's time systems.
-#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ReadClocks;
-
 /// Reads the clocks of a cadence. `before` runs before the clocks advance if some have just arrived.
 pub(crate) fn read_clocks(world: &mut World, cadence: Cadence, before: impl FnOnce(&mut World)) {
     let mut times = [(0, 0); BUILT_IN.len()];

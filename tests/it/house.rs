@@ -19,9 +19,9 @@ const LAYERS: [&[&str]; 14] = [
     // Pages without code.
     &["guide"],
     &["diagnostic"],
+    &["conditions"],
     &["plugin"],
     &["ext"],
-    &["conditions"],
     &["state"],
     &["worlds"],
     &["message"],

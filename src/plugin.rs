@@ -404,17 +404,16 @@ fn follow_clock_choice(inserted: On<Insert<(OnClock, SpeedModifier)>>, mut world
 /// a paused entity that no longer runs while it is paused. The timers of a clock end with it.
 fn on_remove(removed: On<Remove<Watched>>, mut world: DeferredWorld) {
     let entity = removed.entity;
-    if note_disabled(&mut world, entity, removed.trigger(), false)
-        && let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
-    {
-        mailbag.followers.retry_disabled();
+    let is_enabled = note_disabled(&mut world, entity, removed.trigger(), false);
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        if is_enabled {
+            mailbag.followers.retry_disabled();
+        }
+        mailbag.check_transit(entity);
     }
     if changes::<Clock>(&world, removed.trigger()) {
         let is_despawned = removed.trigger().new_archetype.is_none();
         cancel_timers_of_clock(&mut world, entity, is_despawned);
-    }
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.check_transit(entity);
     }
     let has_lost_clock =
         changes::<OnClock>(&world, removed.trigger()) && removed.trigger().new_archetype.is_some();

@@ -354,14 +354,8 @@ impl MessageContext<'_> {
         M: 'static,
         S: IntoSystem<I, (), M> + Send + 'static,
     {
-        let entity = self.entity.id();
-        queue_system(
-            &mut self.commands,
-            "MessageComponent",
-            entity,
-            system,
-            input,
-        );
+        let (component, entity) = ("MessageComponent", self.entity.id());
+        queue_system(&mut self.commands, component, entity, system, input);
     }
 }
 

@@ -419,10 +419,8 @@ impl Queue {
                 None | Some(Item::Messages(_)) => {}
                 Some(Item::Function(function)) => {
                     self.len -= 1;
-                    courier
-                        .caller
-                        .commands()
-                        .queue(SyncCell::to_inner(function));
+                    let mut commands = courier.caller.commands();
+                    commands.queue(SyncCell::to_inner(function));
                 }
                 #[cfg(feature = "worlds")]
                 Some(Item::KeyTaken(key)) => {
@@ -554,13 +552,10 @@ impl<P: Payload> Lane<P> {
             *waiting -= 1;
             self.next += 1;
             let to = *to;
-            let following = following.as_deref_mut();
+            let (following, content) = (following.as_deref_mut(), payload.content().0);
             let kept_for = match is_plain {
-                true => courier.call_entity(following, to, payload.content().0, &batch.role),
-                false => {
-                    let message = payload.content().0;
-                    courier.call(following, batch.to.with(to), message, &batch.role)
-                }
+                true => courier.call_entity(following, to, content, &batch.role),
+                false => courier.call(following, batch.to.with(to), content, &batch.role),
             };
             if let Some(entity) = kept_for
                 && let Some((_, payload)) = message.take()
@@ -631,13 +626,8 @@ impl<P: Payload> AnyLane for Lane<P> {
             let topic = payload.topic();
             let following = followers.of(topic);
             if batch.to == Recipient::All {
-                if !courier.call_all(
-                    following,
-                    until,
-                    &mut batch.round,
-                    payload.content().0,
-                    &batch.role,
-                ) {
+                let (round, message) = (&mut batch.round, payload.content().0);
+                if !courier.call_all(following, until, round, message, &batch.role) {
                     break;
                 }
                 batch.len -= 1;

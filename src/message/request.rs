@@ -306,11 +306,8 @@ pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
 pub(crate) fn report_time_out(world: &mut World, request: Entity) {
     match world.get::<OwnedBy>(request) {
         Some(&OwnedBy(asker)) => {
-            let (to, role) = (
-                Recipient::Entity(asker),
-                Role::Reply(Request::here(request)),
-            );
-            send_anyway(world, to, NoAnswer::TimedOut, role);
+            let role = Role::Reply(Request::here(request));
+            send_anyway(world, Recipient::Entity(asker), NoAnswer::TimedOut, role);
         }
         // The request no longer has an asking entity.
         None => _ = world.try_despawn(request),

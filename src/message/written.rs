@@ -45,12 +45,11 @@ pub(super) fn start<M: Message>(world: &mut DeferredWorld) {
 }
 
 fn recent<M: Message>(world: &World) -> Range<usize> {
-    world
-        .get_resource::<Messages<M>>()
-        .map_or(0..0, |messages| {
-            let end = messages.oldest_message_count() + messages.len();
-            end - messages.iter_current_update_messages().len()..end
-        })
+    let messages = world.get_resource::<Messages<M>>();
+    messages.map_or(0..0, |messages| {
+        let end = messages.oldest_message_count() + messages.len();
+        end - messages.iter_current_update_messages().len()..end
+    })
 }
 
 /// Releases all messages written so far, of all types. Returns `true` if there are any.

@@ -93,11 +93,27 @@ pub fn due_app() -> App {
 /// This crate's timers, on any number of threads.
 pub fn due(specs: &[TimerSpec]) -> App {
     let mut app = due_app();
-    spawn(&mut app, specs, |spec| {
+    spawn_timers(&mut app, specs);
+    app
+}
+
+fn spawn_timers(app: &mut App, specs: &[TimerSpec]) {
+    spawn(app, specs, |spec| {
         let timer = Timer::every(Duration::from_nanos(spec.period));
         timer.first_after(Duration::from_nanos(spec.first))
     });
-    app
+}
+
+/// This crate's timers in exact frames, and a system that reads their messages.
+pub fn exact_messages(specs: &[TimerSpec]) -> App {
+    let mut app = app();
+    app.add_plugins(DuePlugin {
+        exact_frames: true,
+        ..DuePlugin::default()
+    });
+    spawn_timers(&mut app, specs);
+    read_messages(&mut app);
+    on_one_thread(app)
 }
 
 /// This crate's timers, and a system that reads their messages.

@@ -1,7 +1,8 @@
-//! Things that should cost nothing: an observer elsewhere, idle clocks, and clocks that are gone.
+//! Things that should cost nothing: an observer elsewhere, idle clocks, and clocks that are gone. And exact frames,
+//! which should cost little.
 //!
 //! The peer is the same app without them. It should take at least 0.83 of our time, so that we take at
-//! most 1.2 times as long.
+//! most 1.2 times as long. An exact frame may take 300 ns more for each deadline.
 
 use core::time::Duration;
 
@@ -10,13 +11,14 @@ use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{bundle::NoBundleEffect, prelude::*};
 
 use crate::{
-    contenders::{Fired, TimerSpec, due_messages},
+    contenders::{Fired, TimerSpec, due_messages, exact_messages},
     frames::{frames, warm_up},
     sides::{Done, Side, Table, timed},
     work::{FRAME, SECOND, first_deadline},
 };
 
 const TIMERS: [usize; 2] = [10_000, 100_000];
+const EXACT: [usize; 3] = [1_000, 10_000, 100_000];
 const GONE: [usize; 2] = [10_000, 500_000];
 
 const IDLE_CLOCKS: usize = 10_000;
@@ -34,7 +36,22 @@ pub fn compare(table: &mut Table) {
             ("app_observer_elsewhere", n, "no_observer"),
             None,
             |units| frames(observed_elsewhere(n), per_turn(units), 1, fired),
-            |units| frames(due_in_turn(n), per_turn(units), 1, fired),
+            |units| frames(due_messages(&due_in_turn(n)), per_turn(units), 1, fired),
+        );
+    }
+    for n in EXACT {
+        let (frames_per_turn, due) = (move |units: usize| 20 * units / n + 1, n / 100);
+        table.line(
+            ("app_exact_frames", n, "default_frames"),
+            None,
+            |units| {
+                let app = exact_messages(&due_in_turn(n));
+                frames(app, frames_per_turn(units), due, fired)
+            },
+            |units| {
+                let app = due_messages(&due_in_turn(n));
+                frames(app, frames_per_turn(units), due, fired)
+            },
         );
     }
     for (name, due) in [
@@ -70,18 +87,18 @@ fn fired(app: &mut App) -> u64 {
 }
 
 /// Periodic timers, of which one in a hundred is due in each frame.
-fn due_in_turn(n: usize) -> App {
+fn due_in_turn(n: usize) -> Vec<TimerSpec> {
     let period = 100 * FRAME;
     let spec = |id| TimerSpec {
         first: first_deadline(id, period),
         period,
     };
-    due_messages(&(0..n as u32).map(spec).collect::<Vec<_>>())
+    (0..n as u32).map(spec).collect()
 }
 
 /// The same timers, and an observer of firings on an entity that has no timer.
 fn observed_elsewhere(n: usize) -> App {
-    let mut app = due_in_turn(n);
+    let mut app = due_messages(&due_in_turn(n));
     app.world_mut()
         .spawn_empty()
         .observe(|_: On<TimerFired>| panic!("this entity has no timer"));

@@ -34,6 +34,7 @@
 //! | `app_requests` | answers one in a hundred of n open requests with time-outs, and makes it again | one frame |
 //! | `systems_idle`, `systems_periodic` | runs fifty systems on several threads, with timers of which none is due, or that fire every 1 to 60 s | one frame |
 //! | `app_observer_elsewhere` | fires 1 % of the timers in every frame, handled as messages, beside an observer on an entity without a timer | one frame |
+//! | `app_exact_frames` | fires 1 % of the timers in every frame, handled as messages, with `DuePlugin::exact_frames` and without | one deadline |
 //! | `app_gone_clocks_1_due`, `app_gone_clocks_1000_due` | fires so many timers in every frame, after n clocks with a timer each were spawned and despawned | one frame |
 //! | `fast_forward_idle_clocks`, `fast_forward_idle_clocks_with_timers` | fast-forwards the game clock over 300 deadlines, beside n clocks on which nothing is due | one deadline |
 //! | `snapshot` | takes a snapshot of all timers, 1 % of which fire in every frame | one snapshot |
@@ -65,7 +66,7 @@
 //! In reading order: `work` has the numbers, `sides` the turns and the table. `queue` has the queue
 //! workloads, and `peers` the queues. `app` and `spawn` have the app workloads, and `contenders` the
 //! apps. `lifetimes`, `buffs`, `keyed`, `clocks` and `requests` have what games do, and `executor` an app
-//! on several threads. `elsewhere` has what should cost nothing. `rollback` has snapshots, `update` update callbacks, `message` messages, and
+//! on several threads. `elsewhere` has what should cost nothing, and exact frames. `rollback` has snapshots, `update` update callbacks, `message` messages, and
 //! `group` and `idle_worlds` worlds on threads, each with its peers. `chart` draws the chart.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]

@@ -35,7 +35,9 @@ pub(crate) use modifier::on_modify_speed;
 pub(crate) use modifier::update_clock_later;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub use params::{Clocks, ClocksMut, OnClock};
-pub(crate) use params::{add_missing_clock, clock_of, default_clock, find_clock, is_game_stopped};
+pub(crate) use params::{
+    add_missing_clock, clock_of, default_clock, find_clock, is_game_stopped, is_game_stopped_in,
+};
 #[cfg(feature = "serialize")]
 pub(crate) use read::settle_clocks;
 pub(crate) use read::{add_clock, bevy_time, end_arrival, follow_on_clock, read_clocks, warn};
@@ -74,7 +76,7 @@ use crate::seconds::{IntoDuration, or_panic};
 ///
 /// A change counts from the time that the clock shows, and is in force at once. A pause, a speed of zero and
 /// `Time::<Virtual>::pause` stop a clock even in the middle of a run. Only the fixed steps that Bevy has counted
-/// for the frame still run. A clock that was stopped when a run began fires nothing in that run.
+/// for the frame still run.
 ///
 /// There are four built-in clocks, and they are not entities. [`Clocks`] and [`ClocksMut`] find
 /// them. Their speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the
@@ -90,9 +92,8 @@ use crate::seconds::{IntoDuration, or_panic};
 ///
 /// # Manual clocks
 ///
-/// A clock created with [`manual`](Self::manual) has no parent. It moves only when it is told, by
-/// [`advance_by`](ClockMut::advance_by), [`advance_to`](ClockMut::advance_to) or a
-/// [fast-forward](crate::DueWorldExt::fast_forward). Use it for turns, for a song, or for the time of a server.
+/// A clock created with [`manual`](Self::manual) has no parent. It moves only when you move it. Use it for turns, for a
+/// song, or for the time of a server.
 ///
 /// # Replacing a clock
 ///
@@ -212,7 +213,7 @@ pub(crate) struct Settings {
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 enum Parent {
-    /// The clock was not told: the [`OnClock`] of its entity names this one, or it is the game clock.
+    /// No parent was chosen: the [`OnClock`] of its entity names this one, or it is the game clock.
     Default(#[entities] ClockId),
     Chosen(#[entities] ClockId),
     /// The clock is manual.
@@ -263,13 +264,13 @@ impl Clock {
         }
     }
 
-    /// Creates a clock without a parent, which moves only when it is told.
+    /// Creates a clock without a parent, which moves only when you move it.
     ///
-    /// [`advance_by`](ClockMut::advance_by), [`advance_to`](ClockMut::advance_to) and
-    /// [`skip_by`](ClockMut::skip_by) move it. Timers that become due fire in the next frame, with the lateness
-    /// that they have on this clock. Otherwise the clock stands still, while the game runs and while it is paused. A
-    /// [fast-forward](crate::DueWorldExt::fast_forward) fires them in the call, each at its deadline. The speed of a
-    /// manual clock does not matter, unless it is zero: then the clock is stopped.
+    /// [`advance_by`](ClockMut::advance_by), [`advance_to`](ClockMut::advance_to), [`skip_by`](ClockMut::skip_by) and
+    /// [`set_now`](ClockMut::set_now) move it. Timers that become due fire in the next run, with the lateness that they
+    /// have on this clock. A [fast-forward](crate::DueWorldExt::fast_forward) moves it, too, and fires each timer in
+    /// the call, at its deadline. Otherwise the clock stands still, while the game runs and while it is paused. The
+    /// speed of a manual clock does not matter, unless it is zero: then the clock is stopped.
     ///
     /// # Examples
     ///

@@ -79,8 +79,8 @@ pub fn timer_fired<M: Component>(
 ///
 /// The first interval starts when the condition is first checked. Bevy's `on_timer` also counts the frame before that
 /// check, so it holds up to a frame earlier. The k-th deadline is start + k × interval, exactly. If several deadlines
-/// have passed in a frame, the condition holds once for all of them. If the clock is set back, the interval starts
-/// over.
+/// have passed in a frame, the condition holds once for all of them. If the clock is set, such as by a load, the
+/// interval starts over.
 ///
 /// # Panics
 ///
@@ -149,11 +149,15 @@ pub fn every_on(
 ) -> impl FnMut(Clocks) -> bool + Clone {
     let interval = Timer::every(interval).delay();
     let clock = clock.into();
-    let mut next = None;
+    let (mut next, mut zero) = (None, None);
     move |clocks: Clocks| {
-        clocks
-            .now(clock)
-            .is_ok_and(|now| reach(&mut next, interval, now))
+        clocks.reading(clock).is_ok_and(|reading| {
+            // A load or `Clock::set_now` has set the clock.
+            if zero.replace(reading.offset) != Some(reading.offset) {
+                next = None;
+            }
+            reach(&mut next, interval, reading.shown(reading.now))
+        })
     }
 }
 

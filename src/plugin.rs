@@ -12,7 +12,7 @@ use bevy_ecs::{
     system::{SystemParam, SystemState},
     world::DeferredWorld,
 };
-use bevy_time::{Time, TimeSystems, Virtual};
+use bevy_time::{Time, TimeSystems, Virtual, time_system};
 
 use crate::{
     clock::{
@@ -27,8 +27,8 @@ use crate::{
     timer::{
         FireParams, Kind, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown, TimerCancelled,
         TimerFired, TimerQueues, add_modified_clocks, add_timer, cancel_timers_of_clock,
-        check_component, check_handler, follow_clocks_later, follow_observers, halt_or_resume,
-        run_timers, show_statuses, take_key,
+        check_component, check_handler, end_broken_run, follow_clocks_later, follow_observers,
+        halt_or_resume, run_timers, show_statuses, take_key,
     },
     transit::InTransit,
     update::{
@@ -46,8 +46,8 @@ use crate::{
 /// You may despawn every entity that does not hold a resource; the plugin keeps working. Its observers are on
 /// entities with resources, and the built-in clocks are not entities.
 ///
-/// [`World::clear_entities`] is not allowed: Bevy then runs observers that it has despawned, and may crash. For the same
-/// reason, a call of [`World::despawn_all`] must leave out the observers of your game, with
+/// [`World::clear_entities`] is not allowed: Bevy then runs observers that it has despawned, and may crash. For the
+/// same reason, a call of [`World::despawn_all`] must leave out the observers of your game, with
 /// [`Without<Observer>`](Observer).
 ///
 /// # The run
@@ -59,13 +59,17 @@ use crate::{
 /// run. Then it fires the timers that are due, and calls the update callbacks. Last it delivers the
 /// messages. A fixed step delivers no messages.
 ///
+/// With [exact frames](Self::exact_frames), the first two steps are done at each instant of the frame at which
+/// something is due. So what fires "in the next run" fires at the next instant at which it is due, which may be in the
+/// same frame.
+///
 /// # Promises
 ///
 /// 1. **Order.** All timers due on a clock in a run fire by (deadline, sequence). Equal deadlines
 ///    fire in the order in which the timers were armed, and then end the lifetimes of the same deadline. The
-///    repeats of different timers interleave as they would have in real time. A timer keeps its sequence through all repeats and through a
-///    pause; re-arming and rescheduling give it a new one. The clocks run one after the other:
-///    real, virtual, frames, then your own by age. Clocks that are loaded together keep their order.
+///    repeats of different timers interleave as they would have in real time. A timer keeps its sequence through all
+///    repeats and through a pause; re-arming, rescheduling and a move to another clock give it a new one. The clocks run
+///    one after the other: real, virtual, frames, then your own by age. Clocks that are loaded together keep their order.
 ///    The fixed clock has its own schedule.
 /// 2. **Never early.** A timer never fires before its deadline. `deadline == now` fires.
 /// 3. **Cancel is immediate.** A timer stops firing as soon as it is removed, replaced, despawned
@@ -101,9 +105,9 @@ use crate::{
 /// - A stun by [`pause_for`](crate::DueEntityCommandsExt::pause_for) and a marker by
 ///   [`insert_for`](crate::DueEntityCommandsExt::insert_for) last as long as they say, whatever stuns or slows their
 ///   target. Both count on the parent of the target's own clock.
-/// - An effect ends exactly at its deadline, whatever carries it. A timer whose entity is going to despawn takes its
-///   [`Pauses`](crate::timer::Pauses) and [`SpeedModifier`](crate::clock::SpeedModifier) along after the handlers of its last
-///   firing, although the entity stays until the next run.
+/// - An effect ends exactly at its deadline, whatever carries it. If a timer's entity is about to despawn, its
+///   [`Pauses`](crate::timer::Pauses) and [`SpeedModifier`](crate::clock::SpeedModifier) are removed right after the
+///   handlers of its last firing. The entity stays until the next run.
 /// - A slow changes the speed of the target's own clock, and of what the target owns directly, unless that chose another
 ///   clock. A target without a clock gets one.
 ///
@@ -175,15 +179,15 @@ pub struct DuePlugin {
     /// Whether a frame goes through its deadlines one after the other, `false` by default.
     ///
     /// By default, all clocks show the end of the frame while its timers fire. What a handler starts, pauses or slows
-    /// counts from there, up to a frame later than the deadline. With exact frames, each handler finds the clocks at its
-    /// deadline, and what it arms may fire later in the same frame. Then equal inputs give equal games, whatever the lengths of
-    /// the frames. The [guide](crate::guide::long_frames) says when to choose which.
+    /// counts from there, up to a frame later than the deadline. With exact frames, each handler finds the clocks at
+    /// its deadline, and what it arms may fire later in the same frame. Then equal inputs give equal games, whatever
+    /// the lengths of the frames. The [guide](crate::guide::long_frames) says when to choose which.
     ///
     /// The clocks then show the end of the previous frame until the timers run. Bevy has counted the frame before: a
-    /// handler that pauses `Time<Virtual>` stops its clock at the deadline, and the rest of the frame passes after
-    /// the pause. A chain of handlers that arm timers, like a burst, ends at the [`burst_limit`](Self::burst_limit): the
-    /// next timer waits for the next frame. The entity of a finished timer that despawns is gone before the next deadline
-    /// of the frame, so systems that read its message no longer find it.
+    /// handler that pauses `Time<Virtual>` stops its clock at the deadline, and the rest of the frame passes after the
+    /// pause. A chain of handlers that arm timers, like a burst, ends at the [`burst_limit`](Self::burst_limit): the
+    /// next timer waits for the next frame. The entity of a finished timer that despawns is gone before the next
+    /// deadline of the frame, so systems that read its message no longer find it.
     ///
     /// # Examples
     ///
@@ -276,7 +280,7 @@ impl Default for DuePlugin {
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clocks, in [`First`] after Bevy's time systems and in [`FixedMain`] before
+    /// Reads the clocks: in [`First`] as the last of [`TimeSystems`], and in [`FixedMain`] before
     /// [`FixedFirst`].
     Clocks,
     /// Adds the timers and update components inserted since the last run, and fires due timers.
@@ -299,7 +303,8 @@ impl Plugin for DuePlugin {
                 First,
                 read_frame_clocks
                     .in_set(DueSystems::Clocks)
-                    .after(TimeSystems),
+                    .in_set(TimeSystems)
+                    .after(time_system),
             )
             .add_systems(
                 FixedMain,
@@ -366,6 +371,7 @@ type Watched = (
     Pauses,
     Clock,
     OnClock,
+    SpeedModifier,
     ObservedBy,
 );
 
@@ -415,13 +421,16 @@ fn on_remove(removed: On<Remove<Watched>>, mut world: DeferredWorld) {
         let is_despawned = removed.trigger().new_archetype.is_none();
         cancel_timers_of_clock(&mut world, entity, is_despawned);
     }
-    let has_lost_clock =
-        changes::<OnClock>(&world, removed.trigger()) && removed.trigger().new_archetype.is_some();
+    let is_there = removed.trigger().new_archetype.is_some();
+    let leaves_clock = is_there && changes::<OnClock>(&world, removed.trigger());
+    let leaves_parent = is_there && changes::<SpeedModifier>(&world, removed.trigger());
     // A component that is being removed is still there.
     let mut commands = world.commands();
-    if has_lost_clock {
+    if leaves_clock || leaves_parent {
         commands.queue(move |world: &mut World| {
-            leave_on_clock(world, entity);
+            if leaves_clock {
+                leave_on_clock(world, entity);
+            }
             follow_clocks_later(&mut world.into(), entity);
             follow_default_clocks(&mut world.into(), entity);
         });
@@ -506,10 +515,12 @@ fn register_types(app: &mut App) {
 fn read_frame_clocks(world: &mut World, _: Local<RequireTime>) {
     #[cfg(feature = "worlds")]
     crate::worlds::restore_max_delta(world);
+    end_broken_run(world);
     read_clocks(world, Cadence::Frame, add_modified_clocks);
 }
 
 fn read_fixed_clocks(world: &mut World) {
+    end_broken_run(world);
     read_clocks(world, Cadence::FixedStep, add_modified_clocks);
 }
 

@@ -83,7 +83,9 @@ pub(crate) use end::cancel_timers_of_clock;
 #[cfg(feature = "serialize")]
 pub(crate) use end::forget_timers;
 pub use events::{OwnedTimerFired, TimerFired};
-pub(crate) use fast_forward::{fast_forward, fast_forward_soon, fast_forward_to_next};
+pub(crate) use fast_forward::{
+    end_broken_run, fast_forward, fast_forward_soon, fast_forward_to_next,
+};
 #[cfg(feature = "serialize")]
 pub(crate) use insert_for::know_component;
 pub(crate) use insert_for::{check_component, insert_for};

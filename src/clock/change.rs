@@ -16,8 +16,8 @@ use crate::seconds::{IntoDuration, or_panic};
 
 /// A handle that changes a clock in a world.
 ///
-/// A change counts from the time that the clock shows. It costs *O*(*n*) in the number of clocks below this one, no
-/// matter how many timers are on them.
+/// A change counts from the time that the clock shows. It costs *O*(*n* × *d*) for *n* clocks below this one
+/// and *d* above each of them, no matter how many timers are on them.
 ///
 /// In exclusive code, [`change_clock`](crate::DueWorldExt::change_clock) makes each change at once. In a system,
 /// [`ClocksMut`](crate::ClocksMut) and [`change_clock`](crate::DueEntityCommandsExt::change_clock) make it when the
@@ -101,7 +101,8 @@ impl<'a> ClockMut<'a> {
     /// # Errors
     ///
     /// Returns an error, and keeps the parent, if there is no such parent, if the clock would drive itself, or if
-    /// it is a built-in one.
+    /// it is a built-in one. If the parent is gone by the time at which the commands of [`ClocksMut`](crate::ClocksMut)
+    /// are applied, Bevy's error handler gets a warning.
     ///
     /// # Examples
     ///
@@ -144,7 +145,8 @@ impl<'a> ClockMut<'a> {
 
     /// Advances the clock until it shows `now`, as [`advance_by`](Self::advance_by) does.
     ///
-    /// If the clock shows a later time, it is [set back](Self::set_now), and deadlines move along.
+    /// A clock that shows a later time stays as it is: the position of a song may jitter. Use
+    /// [`set_now`](Self::set_now) to set a clock back.
     ///
     /// # Examples
     ///
@@ -274,8 +276,9 @@ impl<'a> ClockMut<'a> {
             Target::Commands(_, commands) => commands.queue(move |world: &mut World| {
                 let table = world.get_resource_mut::<ClockTable>();
                 match table.map(|mut table| make(&mut table)) {
+                    None | Some(Ok(())) => {}
                     // It has despawned in the meantime, which is normal.
-                    None | Some(Ok(()) | Err(ClockError::NoSuchClock(_))) => {}
+                    Some(Err(ClockError::NoSuchClock(gone))) if gone == clock => {}
                     Some(Err(error)) => warn(&mut world.into(), error),
                 }
             }),

@@ -2,10 +2,7 @@
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
-use bevy_ecs::{
-    entity::{EntityHashMap, MapEntities},
-    prelude::*,
-};
+use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::collections::HashSet;
 
 use super::{
@@ -20,7 +17,7 @@ use super::{
 pub(crate) struct ClocksCopy {
     table: ClockTable,
     /// The components, which hold the settings with which the clocks were inserted.
-    own: EntityHashMap<Clock>,
+    own: Vec<(Entity, Clock)>,
 }
 
 impl ClocksCopy {
@@ -39,11 +36,11 @@ impl ClocksCopy {
 
     pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         self.table.rows.map_entities(mapper);
-        let own = self.own.drain().map(|(entity, mut clock)| {
-            MapEntities::map_entities(&mut clock, mapper);
-            (mapper.get_mapped(entity), clock)
-        });
-        self.own = own.collect::<Vec<_>>().into_iter().collect();
+        self.table.load.map_entities(mapper);
+        for (entity, clock) in &mut self.own {
+            *entity = mapper.get_mapped(*entity);
+            MapEntities::map_entities(clock, mapper);
+        }
     }
 }
 

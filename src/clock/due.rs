@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    row::{Age, BUILT_IN, ClockKey, Driver, MANUAL, Order, built_in_id},
+    row::{Age, BUILT_IN, ClockKey, Driver, MANUAL, Order, VIRTUAL, built_in_id},
     table::{ClockTable, Scope},
     wakes::Wakes,
 };
@@ -153,7 +153,7 @@ impl ClockTable {
     }
 
     /// Returns the first clock on the time line under `top` on which something will be due, and the time on `top`
-    /// until then. Both are wrong if a deadline was set too early.
+    /// until then. If the queue of that clock names an early time to look at it again, nothing may be due by then.
     pub(crate) fn next_due(&self, top: ClockKey) -> Option<(ClockKey, u64)> {
         let (key, time) = self.lines.under(top).first()?;
         Some((key, time.saturating_sub(self.time_passed(top))))
@@ -168,9 +168,10 @@ impl ClockTable {
     }
 
     /// Gives a clock a time line of its own, so that it can be fast-forwarded with the clocks below it.
-    pub(crate) fn begin_forward(&mut self, key: ClockKey) {
+    pub(crate) fn begin_forward(&mut self, key: ClockKey, is_game_stopped: bool) {
         self.order_loaded();
-        self.lines.was_stopped = self.is_stopped(key);
+        self.load.clocks.clear();
+        self.lines.was_stopped = self.is_stopped(key) || key == VIRTUAL && is_game_stopped;
         if built_in_id(key).is_none() {
             self.settle(key);
             self.lines.forward = Some(key);
@@ -179,9 +180,14 @@ impl ClockTable {
     }
 
     /// Returns `true` unless a clock that is fast-forwarded is gone, or has stopped on the way.
-    pub(crate) fn goes_forward(&self, key: ClockKey, age: Age) -> bool {
-        let row = self.rows.get_of_age(key, age);
-        row.is_some_and(|row| self.lines.was_stopped || !row.is_stopped())
+    pub(crate) fn is_forward_running(
+        &self,
+        key: ClockKey,
+        age: Age,
+        is_game_stopped: bool,
+    ) -> bool {
+        let is_stopped = || self.is_stopped(key) || key == VIRTUAL && is_game_stopped;
+        self.rows.get_of_age(key, age).is_some() && (self.lines.was_stopped || !is_stopped())
     }
 
     /// Returns the clock that was fast-forwarded to the time line of its parent.

@@ -1,4 +1,4 @@
-//! Exact frames: the clocks go through a frame in steps, from deadline to deadline.
+//! Exact frames: the clocks advance through a frame one deadline at a time.
 //!
 //! A reading only notes how much of Bevy's time has yet to pass. The run then lets it pass step by step, so that each
 //! handler finds all clocks at the deadline that fires.
@@ -13,6 +13,8 @@ use super::{
 pub(super) struct ExactFrames {
     pub(super) is_on: bool,
     behind: [Option<u64>; BUILT_IN.len()],
+    /// Whether the clocks of each cadence are on their way through a frame, which no longer becomes longer.
+    is_under_way: [bool; 2],
 }
 
 impl ClockTable {
@@ -31,6 +33,8 @@ impl ClockTable {
             };
             let behind = match (root, times[root as usize]) {
                 (FRAMES, _) => before + FRAME,
+                // A handler reads the clocks. What it has let pass on Bevy's clocks waits for the next frame.
+                _ if self.frames.is_under_way[cadence as usize] => before,
                 (_, (elapsed, delta)) => row.behind(elapsed, delta),
             };
             self.frames.behind[root as usize] = Some(behind);
@@ -38,6 +42,11 @@ impl ClockTable {
         if !self.frames.is_on {
             self.end_frame(cadence, false);
         }
+    }
+
+    /// Lets the next reading make a frame longer again, although the clocks have not reached its end.
+    pub(crate) fn end_way(&mut self) {
+        self.frames.is_under_way = [false; 2];
     }
 
     /// Returns `true` while the clocks of a cadence are behind Bevy's time.
@@ -68,6 +77,7 @@ impl ClockTable {
             let part = |span: u64, other: u64| u128::from(span) * u128::from(other.max(1));
             part(a, of_b).cmp(&part(b, of_a))
         });
+        self.frames.is_under_way[cadence as usize] = true;
         let Some((span, of)) = first else {
             self.end_frame(cadence, is_game_stopped);
             return true;
@@ -77,8 +87,11 @@ impl ClockTable {
             for &root in cadence.roots() {
                 if root != FRAMES && !waits(root) {
                     let behind = self.frames.behind[root as usize].unwrap_or(0);
-                    let part = u128::from(span) * u128::from(behind) / u128::from(of.max(1));
-                    self.pass_on(root, part as u64);
+                    let part = match behind == of {
+                        true => span,
+                        false => (u128::from(span) * u128::from(behind) / u128::from(of)) as u64,
+                    };
+                    self.pass_on(root, part);
                 }
             }
         }
@@ -118,6 +131,7 @@ impl ClockTable {
     /// Lets the rest of a frame pass, and ends the reading of a cadence.
     pub(crate) fn end_frame(&mut self, cadence: Cadence, is_game_stopped: bool) {
         self.changes.note();
+        self.frames.is_under_way[cadence as usize] = false;
         self.rounds[cadence as usize] += 1;
         let round = self.rounds[cadence as usize];
         for &root in cadence.roots() {
@@ -132,11 +146,15 @@ impl ClockTable {
         }
     }
 
-    /// Returns the time on a clock at the end of an exact frame, at its present speed.
-    pub(crate) fn end_of_frame(&self, clock: ClockKey, scope: Scope) -> Option<u64> {
-        if !self.is_exact(scope) {
-            return None;
-        }
+    /// Returns the time on a clock at the end of the frame, at its present speed, or `None` in a run that is not exact.
+    /// The clock shows `now`.
+    pub(crate) fn end_of_frame(&self, clock: ClockKey, scope: Scope, now: u64) -> Option<u64> {
+        let passes = || self.time_at_end(clock).unwrap_or(now);
+        self.is_exact(scope).then(passes)
+    }
+
+    /// Returns the time on a clock at the end of the frame, or `None` if no time of a frame passes on it.
+    fn time_at_end(&self, clock: ClockKey) -> Option<u64> {
         let end = self.rows.time_below(clock, |root, row| {
             let behind = *self.frames.behind.get(root as usize)?;
             Some(row.time_after(behind?))

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::mem;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::MapEntities, prelude::*};
 
 use super::{
     Parent,
@@ -21,6 +21,17 @@ pub(super) struct Load {
     pub(super) waiting: BTreeMap<ClockKey, (Age, Parent)>,
     /// The entities with modifiers whose clock has not arrived yet.
     pub(super) modified: Vec<Entity>,
+    /// The entities of clocks that got another parent, which their modifiers have yet to follow.
+    pub(super) reparented: Vec<Entity>,
+}
+
+impl MapEntities for Load {
+    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        let parents = self.waiting.values_mut();
+        parents.for_each(|(_, parent)| parent.map_entities(mapper));
+        let clocks = self.modified.iter_mut().chain(&mut self.reparented);
+        clocks.for_each(|clock| *clock = mapper.get_mapped(*clock));
+    }
 }
 
 impl Load {
@@ -33,20 +44,25 @@ impl Load {
 
 impl ClockTable {
     /// Returns `true` if no clock was loaded, and none waits for its parent or for modifiers.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         let load = &self.load;
-        load.clocks.is_empty() && load.waiting.is_empty() && load.modified.is_empty()
+        load.clocks.is_empty() && load.waiting.is_empty() && !self.is_any_modified()
     }
 
     /// Returns `true` if a parent or a modified clock has not arrived yet, or if callbacks have to follow a clock.
     #[cfg(feature = "worlds")]
     pub(crate) fn awaits_run(&self) -> bool {
-        !self.load.waiting.is_empty() || !self.load.modified.is_empty() || self.has_moved
+        !self.load.waiting.is_empty() || self.is_any_modified() || self.has_moved
     }
 
-    /// Returns `true` if entities with modifiers have no clock yet.
+    /// Returns `true` if entities with modifiers have no clock yet, or modifiers follow a clock to another parent.
     pub(crate) fn is_any_modified(&self) -> bool {
-        !self.load.modified.is_empty()
+        !self.load.modified.is_empty() || !self.load.reparented.is_empty()
+    }
+
+    /// Takes the entities of clocks that got another parent.
+    pub(crate) fn take_reparented(&mut self) -> Vec<Entity> {
+        mem::take(&mut self.load.reparented)
     }
 
     /// Takes the entities with modifiers whose clock has not arrived.

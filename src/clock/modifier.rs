@@ -13,16 +13,17 @@ use crate::copies::{join_list, remove_if_empty};
 
 /// Multiplies the speed of a [`Clock`](crate::Clock), as long as this component exists.
 ///
-/// Each modifier is a separate entity, so that effects can overlap: a slow field of 0.5 and a
-/// haste of 2.0 together leave the speed as it is. Of a [group](Self::in_group), only the strongest counts. [`Clock::speed`](crate::Clock::speed) remains
-/// the speed without modifiers, and [`Clocks::speed`](crate::Clocks::speed) counts them. To change a factor, insert the
-/// component again. To end the effect, remove it or despawn its entity. It also ends with the last firing of a timer on its
-/// entity, if the entity then despawns. The modifiers of a clock despawn with it. If a slow field
-/// [owns](crate::OwnedBy) its modifiers, they also despawn with the field.
+/// Each modifier is a separate entity, so that effects can overlap: a slow field of 0.5 and a haste of 2.0 together
+/// leave the speed as it is. Of a [group](Self::in_group), only the strongest counts.
+/// [`Clock::speed`](crate::Clock::speed) remains the speed without modifiers, and
+/// [`Clocks::speed`](crate::Clocks::speed) counts them. To change a factor, insert the component again. To end the
+/// effect, remove it or despawn its entity. It also ends with the last firing of a timer on its entity, if the entity
+/// then despawns. The modifiers of a clock despawn with it. If a slow field [owns](crate::OwnedBy) its modifiers, they
+/// also despawn with the field.
 ///
 /// Timers and a [`DespawnAfter`](crate::DespawnAfter) on the entity run on the parent of the clock,
 /// unless they choose [another one](crate::OnClock). A slow field therefore does not slow its own
-/// end.
+/// end. On a modifier of a [manual clock](crate::Clock::manual), they run on the game clock.
 ///
 /// If the entity has no clock, it gets one before time passes next: a child of the clock that it is on, with the same
 /// time. Its timers move there with what remains of them, and a new one counts there from this frame. A

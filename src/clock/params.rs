@@ -11,21 +11,22 @@ use super::{
     Clock, ClockMut,
     id::{ClockError, ClockId},
     modifier::SpeedModifier,
-    read::add_clock,
+    read::put_clock,
     table::{ClockTable, FoundClock},
+    time::Reading,
 };
 
 /// The clock for everything on this entity, and for everything it owns directly, unless a timer or a
 /// callback names [another clock](crate::Timer::on).
 ///
 /// Inserting it moves the timers, lifetimes and callbacks that are there by default. A timer keeps its remaining time,
-/// and takes a new place among equal deadlines. A timer that was inserted after the last run starts its delay on the new
-/// clock. Removing it moves them to the clock of the owner, or to the game clock. What chose its clock stays: by
+/// and takes a new place among equal deadlines. A timer that was inserted after the last run starts its delay on the
+/// new clock. Removing it moves them to the clock of the owner, or to the game clock. What chose its clock stays: by
 /// [`Timer::on`](crate::Timer::on) or [`TimerMut::set_clock`](crate::timer::TimerMut::set_clock). The component is
 /// immutable, so insert another one to change it.
 ///
-/// An entity that carries a [`Clock`] is on its own clock. If that clock was created with [`Clock::new`], which names no
-/// parent, `OnClock` names its parent. To slow an entity, spawn a [`SpeedModifier`].
+/// An entity that carries a [`Clock`] is on its own clock. If that clock was created with [`Clock::new`], which names
+/// no parent, `OnClock` names its parent. To slow an entity, spawn a [`SpeedModifier`].
 ///
 /// # Examples
 ///
@@ -133,6 +134,11 @@ impl Clocks<'_> {
         self.table.now(clock.into())
     }
 
+    /// Returns the time on a clock, and what it shows.
+    pub(crate) fn reading(&self, clock: ClockId) -> Result<Reading, ClockError> {
+        self.table.read(clock).map(|(_, reading)| reading)
+    }
+
     /// Returns the time that passed on a clock between the last two readings, for movement and animations.
     ///
     /// # Errors
@@ -238,6 +244,11 @@ pub(crate) fn is_game_stopped(game: &Time<Virtual>) -> bool {
     game.is_paused() || game.was_paused() || game.relative_speed_f64() == 0.0
 }
 
+/// Returns `true` if Bevy's game time stands still in a world.
+pub(crate) fn is_game_stopped_in(world: &World) -> bool {
+    world.get_resource().is_some_and(is_game_stopped)
+}
+
 /// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without
 /// clocks.
 pub(crate) fn find_clock(
@@ -251,15 +262,15 @@ pub(crate) fn find_clock(
     Some(world.get_resource::<ClockTable>()?.find(clock))
 }
 
-/// Adds a clock that is on its entity but not yet in the table. The same bundle may have inserted
-/// it.
+/// Adds a clock that is on its entity but not yet in the table. The same bundle has inserted it, and its hook will report
+/// what is wrong with it.
 pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
     if let ClockId::Own(entity) = clock
         && let Some(table) = world.get_resource::<ClockTable>()
         && table.key_of(entity).is_none()
         && world.get::<Clock>(entity).is_some()
     {
-        add_clock(world, entity);
+        put_clock(world, entity);
     }
 }
 
@@ -282,8 +293,8 @@ pub(crate) fn clock_of(
     chosen.unwrap_or_else(|| default_clock(world.get_resource(), entities, parts))
 }
 
-/// The components that decide the clock of everything on an entity: the clock that it is on, whether it has a clock, and
-/// what it modifies.
+/// The components that decide the clock of everything on an entity: the clock that it is on, whether it has a clock,
+/// and what it modifies.
 pub(crate) type ClockParts<'a> = (Option<&'a OnClock>, bool, Option<&'a SpeedModifier>);
 
 /// Returns the clock of a timer or a callback that chose none. `parts` returns the components of an entity.

@@ -11,7 +11,7 @@ use bevy_time::{Fixed, Real, Time, Virtual};
 use super::{
     Clock, Parent,
     id::{ClockError, ClockId},
-    modifier::factor,
+    modifier::{SpeedModifiers, factor},
     params::OnClock,
     row::{BUILT_IN, Brakes, Cadence},
     table::ClockTable,
@@ -97,12 +97,20 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
     }
 }
 
+/// Adds the clock of `entity` to the table, and reports what is wrong with it.
+pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
+    for error in put_clock(world, entity).into_iter().flatten() {
+        warn(world, error);
+    }
+}
+
 /// Adds the clock of `entity` to the table. If there is one already, it takes over the settings of the component.
+/// Returns what is wrong with the speed and the parent.
 ///
 /// Does nothing in a world without a table, such as one that holds a scene.
-pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
+pub(super) fn put_clock(world: &mut DeferredWorld, entity: Entity) -> [Option<ClockError>; 2] {
     let Some(mut clock) = world.get::<Clock>(entity).cloned() else {
-        return;
+        return [None, None];
     };
     if let Parent::Default(_) = clock.parent
         && let Some(&OnClock(on)) = world.get(entity)
@@ -120,12 +128,14 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
         disabled: world.get::<Disabled>(entity).is_some(),
         ..Brakes::default()
     };
+    let is_modified = world.get::<SpeedModifiers>(entity).is_some();
     let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
-        return;
+        return [None, None];
     };
     let replaced = match table.key_of(entity) {
         None => {
             table.add(entity, &clock, brakes);
+            table.load.reparented.extend(is_modified.then_some(entity));
             Ok(())
         }
         Some(key) => {
@@ -135,9 +145,7 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
             table.replace(key, clock.settings())
         }
     };
-    for error in [speed.err(), replaced.err()].into_iter().flatten() {
-        warn(world, error);
-    }
+    [speed.err(), replaced.err()]
 }
 
 /// Puts the clock of an entity on the clock that a new [`OnClock`] names, unless it chose its parent.

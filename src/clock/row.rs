@@ -411,7 +411,7 @@ impl Rows {
         rows.filter_map(|(key, row)| Some((key, row.as_ref()?)))
     }
 
-    /// Returns the number of keys that clocks have had.
+    /// Returns the number of keys, including those whose clocks are gone.
     pub(super) fn len(&self) -> ClockKey {
         self.rows.len() as ClockKey
     }

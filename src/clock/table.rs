@@ -32,9 +32,9 @@ pub(crate) const FRAME: u64 = 1_000_000_000;
 
 /// The clocks of a world.
 ///
-/// The table is the only place of their settings and times: hooks, commands and the readings write it. A clock shows one
-/// time from one reading of its cadence to the next, unless it is told to jump. The time is computed when it is asked
-/// for, from the time of the parent, so that a clock costs nothing while it is neither read nor changed.
+/// The table is the only place of their settings and times: hooks, commands and the readings write it. A clock shows
+/// one time from one reading of its cadence to the next, unless it is told to jump. The time is computed when it is
+/// asked for, from the time of the parent, so that a clock costs nothing while it is neither read nor changed.
 #[derive(Resource, Clone, Debug, Default)]
 pub(crate) struct ClockTable {
     pub(super) rows: Rows,
@@ -54,7 +54,7 @@ pub(crate) struct ClockTable {
     pub(crate) max_delta: Option<Duration>,
 }
 
-/// Counts what makes a written state stale. Each reading counts.
+/// Counts what makes a written state stale. The passing of time does, too.
 ///
 /// Copies share the counter. Reading it takes no lock.
 #[derive(Clone, Debug, Default)]
@@ -187,10 +187,11 @@ impl ClockTable {
         Ok((found, reading.ok_or(ClockError::NoSuchClock(clock))?))
     }
 
-    /// Returns the parent of the clock on `entity`.
+    /// Returns the parent of the clock on `entity`, or the game clock if it is a manual one. Effects on the clock count
+    /// there.
     pub(crate) fn parent_of(&self, entity: Entity) -> Option<ClockId> {
         let (_, row) = self.find_row(entity.into()).ok()?;
-        row.settings.parent.id()
+        Some(row.settings.parent.id().unwrap_or_default())
     }
 
     /// Returns the time that a clock shows.
@@ -291,8 +292,8 @@ impl ClockTable {
     }
 
     /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something stops it: its
-    /// settings or the game, it or a clock above it. What is above the clock at the top of a fast-forward does not matter,
-    /// and nothing stops that clock if it was stopped when the fast-forward began.
+    /// settings or the game, it or a clock above it. What is above the clock at the top of a fast-forward does not
+    /// matter, and nothing stops that clock if it was stopped when the fast-forward began.
     #[inline]
     pub(crate) fn read_running<'g>(
         &self,
@@ -301,13 +302,11 @@ impl ClockTable {
         game: impl Fn() -> Option<&'g Time<Virtual>>,
     ) -> Option<Reading> {
         let row = self.rows.get_of_age(clock.0, clock.1)?;
+        let is_stopped_game = |at| at == VIRTUAL && game().is_some_and(is_game_stopped);
         let mut lineage = SmallVec::<[&Row; 8]>::new();
         let (mut at, mut top) = (clock.0, row);
         while scope != Scope::Under(at) {
-            if top.is_stopped() || top.driver == Driver::Missing {
-                return None;
-            }
-            if at == VIRTUAL && game().is_some_and(is_game_stopped) {
+            if top.is_stopped() || top.driver == Driver::Missing || is_stopped_game(at) {
                 return None;
             }
             let Driver::Clock(parent) = top.driver else {
@@ -317,7 +316,9 @@ impl ClockTable {
             (at, top) = (parent, self.rows.get(parent)?);
         }
         let above = match scope {
-            Scope::Under(_) if top.is_stopped() && !self.lines.was_stopped => return None,
+            Scope::Under(_) if !self.is_forward_running(at, top.age, is_stopped_game(at)) => {
+                return None;
+            }
             Scope::Under(forwarded) if forwarded == at => self.reading(at)?,
             _ => top.time,
         };
@@ -441,6 +442,7 @@ impl ClockTable {
         }
         if let Some(row) = self.rows.get_mut(key) {
             row.settings.parent = parent;
+            self.load.reparented.extend(row.entity.filter(|_| !is_same));
         }
         self.load.waiting.remove(&key);
         Ok(())

@@ -202,7 +202,7 @@ impl Game {
                 match op {
                     Op::Advance(..) => self.table.change(key, |row| row.time.advance(by)),
                     _ => {
-                        self.table.begin_forward(key);
+                        self.table.begin_forward(key, false);
                         self.table.fast_forward(key, by);
                         self.table.end_forward();
                     }
@@ -248,7 +248,7 @@ impl Game {
         for root in 0..ALL {
             if let Some(key) = self.key(root) {
                 let is_here = |game: &Self, nth| game.is_running(nth, Some(root));
-                self.table.begin_forward(key);
+                self.table.begin_forward(key, false);
                 self.check_due(Scope::Under(key), is_here);
                 self.table.end_forward();
             }

@@ -20,7 +20,8 @@ pub(crate) struct Reading {
 /// time can therefore represent deadlines before that time.
 const START: u64 = 1 << 61;
 
-/// The latest time passed to which a clock can jump: 36 years before the end of time. Beyond, only the time shown jumps.
+/// The latest time passed to which a clock can jump: 36 years before the end of time. Beyond, only the time shown
+/// jumps.
 const LAST_JUMP: u64 = NEVER - (1 << 60);
 
 impl Reading {
@@ -65,12 +66,9 @@ impl Reading {
             .min(i128::from(NEVER - 1) - i128::from(self.now));
     }
 
-    /// Advances the clock at once until it shows `now`, or sets it back.
+    /// Advances the clock at once until it shows `now`, unless it shows a later time.
     pub(super) fn jump_to(&mut self, now: Duration) {
-        match now.checked_sub(self.shown_now()) {
-            Some(by) => self.jump(saturating_nanos(by)),
-            None => self.set_shown(now),
-        }
+        self.jump(saturating_nanos(now.saturating_sub(self.shown_now())));
     }
 
     pub(super) fn advance(&mut self, nanos: u64) {

@@ -7,8 +7,8 @@ use crate::queue::NEVER;
 
 /// The times at which something is due, by clock. Too early is harmless.
 ///
-/// It is a tree of minima: each entry of a level is the earliest of sixteen entries below. A change touches a path of the
-/// tree, and a search only what is due, however many clocks there are.
+/// It is a tree of minima: each entry of a level is the earliest of sixteen entries below. A change touches a path of
+/// the tree, and a search only what is due, however many clocks there are.
 #[derive(Clone, Debug)]
 pub(super) struct Wakes {
     /// The times by key, and the minima above them. The last level has at most one entry.
@@ -51,8 +51,10 @@ impl Wakes {
             }
             self.resize(index + 1);
         }
-        self.levels[0][index] = time;
-        self.update(index);
+        if self.levels[0][index] != time {
+            self.levels[0][index] = time;
+            self.update(index);
+        }
     }
 
     /// Forgets the clocks from this number on.

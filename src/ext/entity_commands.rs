@@ -1,6 +1,11 @@
 //! The extension traits of [`EntityCommands`] and [`EntityWorldMut`].
 
-use bevy_ecs::{bundle::InsertMode, prelude::*, system::entity_command};
+use bevy_ecs::{
+    bundle::InsertMode,
+    error::{CommandOutput, Severity},
+    prelude::*,
+    system::entity_command,
+};
 
 use crate::{
     clock::{Clock, ClockMut, change_clock},
@@ -57,8 +62,8 @@ pub trait DueEntityCommandsExt {
     /// [`Clock`](crate::Clock), on the parent of that one. So neither a slow nor a pause of the entity
     /// prolongs it: its timer [runs while it is paused](crate::timer::RunsWhilePaused).
     ///
-    /// The time is a `Duration`, a number of seconds, or a [`DespawnAfter`](crate::DespawnAfter). In a handler, a time that
-    /// counts [since](crate::DespawnAfter::since) the deadline is as long in a long frame as in a short one.
+    /// The time is a `Duration`, a number of seconds, or a [`DespawnAfter`](crate::DespawnAfter). In a handler, a time
+    /// that counts [since](crate::DespawnAfter::since) the deadline is as long in a long frame as in a short one.
     ///
     /// If the component is inserted again with this method, the later end counts: the time is never
     /// shortened. A plain `insert` changes the value, but not the end. If you remove the component, its
@@ -183,8 +188,9 @@ pub trait DueEntityCommandsExt {
     /// [`Pauses`](crate::timer::Pauses). The call spawns an entity with `Pauses` and a
     /// [`DespawnAfter`](crate::DespawnAfter).
     ///
-    /// The duration is a `Duration`, a number of seconds, or a `DespawnAfter`. In a handler, a pause that counts
-    /// [since](crate::DespawnAfter::since) the deadline is as long in a long frame as in a short one.
+    /// The duration is a `Duration`, a number of seconds, or a `DespawnAfter`. In a handler of a timer on the clock on
+    /// which the pause counts, a pause [since](crate::DespawnAfter::since) the deadline is as long in a long frame as
+    /// in a short one.
     ///
     /// # Panics
     ///
@@ -196,9 +202,13 @@ pub trait DueEntityCommandsExt {
     /// use bevy_due::prelude::*;
     /// use bevy_ecs::prelude::*;
     ///
-    /// fn flash(fired: On<TimerFired>, mut commands: Commands) {
-    ///     let stun = DespawnAfter::new(2.0).since(fired.deadline());
-    ///     commands.entity(fired.owner()).pause_for(stun);
+    /// #[derive(Component)]
+    /// struct Hero;
+    ///
+    /// /// The grenade is on the game clock, on which the stun counts, even if something slows the hero.
+    /// fn flash(grenade: On<TimerFired>, hero: Single<Entity, With<Hero>>, mut commands: Commands) {
+    ///     let stun = DespawnAfter::new(2.0).since(grenade.deadline());
+    ///     commands.entity(*hero).pause_for(stun);
     /// }
     /// # World::new().add_observer(flash);
     /// ```
@@ -254,7 +264,8 @@ pub trait DueEntityCommandsExt {
 
     /// Changes the clock on this entity: its speed, its pause, its parent or its time.
     ///
-    /// If there is no [`Clock`](crate::Clock) on this entity, Bevy's error handler gets a warning.
+    /// If there is no [`Clock`](crate::Clock) on this entity, or if `change` returns an error, Bevy's error handler
+    /// gets a warning.
     ///
     /// # Examples
     ///
@@ -266,11 +277,25 @@ pub trait DueEntityCommandsExt {
     ///     commands.entity(*arena).change_clock(|clock| clock.set_speed(0.25));
     /// }
     /// # bevy_ecs::system::assert_is_system(slow_motion);
+    ///
+    /// // A speed that comes from data may be invalid.
+    /// fn set_speed(arena: Entity, speed: f64, mut commands: Commands) {
+    ///     commands.entity(arena).change_clock(move |clock| clock.try_set_speed(speed));
+    /// }
+    /// # let _ = set_speed;
     /// ```
-    fn change_clock(&mut self, change: impl FnOnce(&mut ClockMut) + Send + 'static) -> &mut Self {
+    fn change_clock<Out: CommandOutput>(
+        &mut self,
+        change: impl FnOnce(&mut ClockMut) -> Out + Send + 'static,
+    ) -> &mut Self {
         self.with_world(move |world, entity| {
-            if let Err(error) = change_clock(world, entity.into(), change) {
-                report::<Clock>(world, BevyError::warning(error));
+            let changed = change_clock(world, entity.into(), change);
+            let error = match changed {
+                Ok(out) => out.to_err(),
+                Err(error) => Some(error.into()),
+            };
+            if let Some(error) = error {
+                report::<Clock>(world, error.with_severity(Severity::Warning));
             }
         })
     }

@@ -225,11 +225,11 @@ pub trait DueWorldExt: BorrowMut<World> {
     /// first. A zero-delay timer that a handler arms fires 15.625 ms later, as in a game of 64
     /// frames a second.
     ///
-    /// The descendants of the clock advance with it. Its parent, such as Bevy's `Time`, does not
-    /// advance and may be paused, so the clock is ahead of it afterwards. To advance only part of
-    /// the game, give that part its own clock. The fast-forward ends early if a handler pauses or
-    /// despawns the clock. No schedule runs on the way. Every firing is written as a message, so a
-    /// span with a million firings takes the memory of a million messages.
+    /// The descendants of the clock advance with it. Its parent, such as Bevy's `Time`, does not advance and may be
+    /// paused, so the clock is ahead of it afterwards. To advance only part of the game, give that part its own clock.
+    /// A clock that is paused runs nevertheless. The fast-forward ends early if a handler pauses a clock that was
+    /// running, or despawns it. No schedule runs on the way. Every firing is written as a message, so a span with a
+    /// million firings takes the memory of a million messages.
     ///
     /// Messages wait for the next frame, so a request made on the way times out if its deadline is
     /// within the span. Update callbacks are called once afterwards, with the whole span as their

@@ -1,8 +1,8 @@
 //! Arming: the two steps of a timer on its way into the queue.
 //!
-//! Inserting the component puts the timer into the queue of its clock at once, parked, and on the list
-//! of new timers. A clock, an owner or a pause that arrives later moves or halts it through its own hook. The swap at the
-//! start of the next run lets the timer wait for its deadline.
+//! Inserting the component puts the timer into the queue of its clock at once, parked, and on the list of new timers. A
+//! clock, an owner or a pause that arrives later moves or halts it through its own hook. The swap at the start of the
+//! next run lets the timer wait for its deadline.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -34,7 +34,8 @@ pub(super) struct Arming {
     pub(super) next_sequence: u64,
     pub(super) numbers: Numbers,
     pub(super) modifiers: Modifiers,
-    /// The depth of the chain to which the timers belong that are armed now: zero, except in a handler in an exact frame.
+    /// The depth of the chain to which the timers belong that are armed now: zero, except in a handler in an exact
+    /// frame.
     pub(super) depth: u32,
     /// The actions since the last run whose handlers were unknown when they were inserted.
     pub(super) unhandled: Vec<Entity>,
@@ -251,7 +252,7 @@ fn entities_of_resources(world: &DeferredWorld) -> Option<[Entity; 2]> {
     Some([queues, table])
 }
 
-/// Adds a timer with settings.
+/// Adds a timer whose setting differs from the default.
 fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let mut setting = Setting::of(world, entity, kind)?;
     if let ClockId::Own(_) = setting.clock {

@@ -370,7 +370,8 @@ impl Cancellations {
         self.unwritten.len() as u64
     }
 
-    /// Forgets what the previous run has written, at the start of a run. Gives back memory that was not needed recently.
+    /// Forgets what the previous run has written, at the start of a run. Gives back memory that was not needed
+    /// recently.
     #[inline]
     pub(super) fn forget_written(&mut self) {
         if self.written.is_empty() && self.peak.is_over() {

@@ -449,8 +449,8 @@ pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
     }
 }
 
-/// Returns `true` if the calls for all timers of an owner apply to the timer on an entity. Those that the crate arms for
-/// other features are left out.
+/// Returns `true` if the calls for all timers of an owner apply to the timer on an entity. Those that the crate arms
+/// for other features are left out.
 fn changes_with_owner(world: &World, timer: Entity) -> bool {
     let feature = world.get::<CrateTimer>(timer);
     world.get::<Timer>(timer).is_some() && feature.is_none_or(|it| *it == CrateTimer::Commands)

@@ -92,6 +92,9 @@ impl DespawnAfter {
     /// the end of the frame in which it was handled, and is as long in a long frame as in a short one. It may be over
     /// already.
     ///
+    /// `time` is what the clock of this lifetime shows, so a [deadline](crate::TimerFired::deadline) fits if that timer
+    /// is on the same clock. Effects count on the [parent](crate::DuePlugin#effects) of their target's clock.
+    ///
     /// [`Timer::since`](crate::Timer::since) does the same for a timer.
     ///
     /// # Panics
@@ -105,13 +108,16 @@ impl DespawnAfter {
     /// use bevy_ecs::prelude::*;
     ///
     /// #[derive(Component)]
-    /// struct Sun;
+    /// struct Monster;
     ///
-    /// fn dusk(fired: On<TimerFired>, sun: Single<Entity, With<Sun>>, mut commands: Commands) {
-    ///     let night = DespawnAfter::new(1.0).since(fired.deadline());
-    ///     commands.spawn((SpeedModifier::new(*sun, 0.0), night));
+    /// /// Slows the monsters. The trap is on the game clock, as are the slows: it is the parent of the monsters' clocks.
+    /// fn spring(trap: On<TimerFired>, monsters: Query<Entity, With<Monster>>, mut commands: Commands) {
+    ///     for monster in &monsters {
+    ///         let slow = DespawnAfter::new(1.0).since(trap.deadline());
+    ///         commands.spawn((SpeedModifier::new(monster, 0.5), slow));
+    ///     }
     /// }
-    /// # World::new().add_observer(dusk);
+    /// # World::new().add_observer(spring);
     /// ```
     #[must_use]
     #[track_caller]

@@ -12,6 +12,7 @@ use bevy_reflect::prelude::*;
 use super::{
     CancelReason, DespawnAfter, Kind, Place, Timer, TimerQueues, WhenDone,
     cancel::{cancel, cancel_silently},
+    late_clock::follow_clock,
     open_request::time_out,
     place::NO_CLOCK,
     queued::{ArmedTimer, Mark},
@@ -376,6 +377,8 @@ pub(super) fn cancel_without_clock(world: &mut World, entity: Entity, kind: Kind
         return;
     };
     if table.find(setting.clock).is_ok() {
+        // An observer of another cancellation has added it.
+        follow_clock(world, entity, kind);
         return;
     }
     match kind {

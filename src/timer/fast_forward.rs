@@ -11,7 +11,9 @@ use super::{
     turn::FireParams,
 };
 use crate::{
-    clock::{Age, ClockError, ClockId, ClockKey, ClockTable, Scope, saturating_nanos},
+    clock::{
+        Age, ClockError, ClockId, ClockKey, ClockTable, Scope, is_game_stopped_in, saturating_nanos,
+    },
     queue::TimerQueue,
     report::report,
 };
@@ -28,10 +30,10 @@ pub(crate) fn fast_forward(
     let mut forward = Forward::begin(world, clock)?;
     forward.run(world);
     let mut left = saturating_nanos(span);
-    while left > 0 && forward.goes_on(world) {
+    while left > 0 && forward.is_running(world) {
         let next = forward.until_next(world, SOON);
         // A modifier may have ended the clock.
-        if !forward.goes_on(world) {
+        if !forward.is_running(world) {
             break;
         }
         let step = next.map_or(left, |next| next.min(left));
@@ -71,6 +73,16 @@ pub(super) fn fast_forward_asked(world: &mut World) {
     }
 }
 
+/// Ends a fast-forward or the way through an exact frame that a panic has broken off. Call this before the clocks are
+/// read.
+pub(crate) fn end_broken_run(world: &mut World) {
+    if !RunDepth::is_active(world) {
+        let mut table = world.resource_mut::<ClockTable>();
+        table.end_forward();
+        table.end_way();
+    }
+}
+
 /// Runs a clock up to its next deadline, and returns the distance.
 pub(crate) fn fast_forward_to_next(
     world: &mut World,
@@ -78,7 +90,7 @@ pub(crate) fn fast_forward_to_next(
 ) -> Result<Option<Duration>, ClockError> {
     let mut forward = Forward::begin(world, clock)?;
     let next = forward.until_next(world, 0);
-    let next = next.filter(|_| forward.goes_on(world));
+    let next = next.filter(|_| forward.is_running(world));
     if let Some(next) = next {
         forward.advance(world, next);
         forward.run(world);
@@ -103,11 +115,12 @@ impl Forward {
         if RunDepth::is_active(world) {
             return Err(ClockError::Running);
         }
+        let is_game_stopped = is_game_stopped_in(world);
         let mut table = world.get_resource_mut::<ClockTable>().ok_or(unknown)?;
         let root = table.find(clock)?;
         // A panic may have kept an earlier one from it.
         table.end_forward();
-        table.begin_forward(root.key);
+        table.begin_forward(root.key, is_game_stopped);
         Ok(Self {
             root: root.key,
             age: root.age,
@@ -117,9 +130,11 @@ impl Forward {
     }
 
     /// Returns `true` unless a handler has despawned or stopped the clock.
-    fn goes_on(&self, world: &World) -> bool {
+    fn is_running(&self, world: &World) -> bool {
         let table = world.get_resource::<ClockTable>();
-        table.is_some_and(|table| table.goes_forward(self.root, self.age))
+        table.is_some_and(|table| {
+            table.is_forward_running(self.root, self.age, is_game_stopped_in(world))
+        })
     }
 
     fn advance(&mut self, world: &mut World, nanos: u64) {

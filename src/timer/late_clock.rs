@@ -1,5 +1,6 @@
 //! Clocks that come to an entity later than its timers.
 
+use alloc::vec::Vec;
 use core::iter;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// Gives each entity with speed modifiers a clock, unless it has one. It shows the time of the clock that the
-/// entity is on, which drives it.
+/// entity is on, which drives it. What is on the entities of the modifiers of a clock follows its new parent.
 pub(crate) fn add_modified_clocks(world: &mut World) {
     let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
         return;
@@ -32,6 +33,15 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
             world.entity_mut(entity).insert(clock);
         }
     }
+    let mut table = world.resource_mut::<ClockTable>();
+    for clock in table.take_reparented() {
+        let modifiers = world.get::<SpeedModifiers>(clock);
+        let modifiers: Vec<Entity> = modifiers.into_iter().flatten().copied().collect();
+        for modifier in modifiers {
+            follow_clocks_later(&mut world.into(), modifier);
+        }
+    }
+    world.flush();
 }
 
 /// Moves the timers on an entity, and those that it owns, to the clocks that they are on by default, once all commands
@@ -43,8 +53,8 @@ pub(crate) fn follow_clocks_later(world: &mut DeferredWorld, entity: Entity) {
     }
 }
 
-/// Moves the timers on an entity to the clock that they are on by default, once all commands have run. Unless `may_be_gone`
-/// says that a component that decides it is about to go, those that are there already are left out.
+/// Moves the timers on an entity to the clock that they are on by default, once all commands have run. Unless
+/// `may_be_gone` says that a component that decides it is about to go, those that are there already are left out.
 pub(super) fn follow_clock_later(world: &mut DeferredWorld, entity: Entity, may_be_gone: bool) {
     for kind in Kind::ALL {
         if may_follow(world, entity, kind, may_be_gone) == Some(true) {
@@ -69,8 +79,8 @@ fn may_follow(world: &World, entity: Entity, kind: Kind, may_be_gone: bool) -> O
 
 /// Moves a timer to the clock that it is on by now, if this is another one.
 ///
-/// The timer keeps its remaining time. A new timer starts again. A timer that chose its clock, or that was loaded with
-/// one, stays, unless this clock was missing so far.
+/// The timer keeps its remaining time. A new timer starts again. A timer that chose its clock stays, unless this clock
+/// was missing so far.
 pub(super) fn follow_clock(world: &mut World, entity: Entity, kind: Kind) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
     let component = kind.on(entity_ref)?;

@@ -18,7 +18,7 @@ use super::{
     setting::{Halt, is_observed},
 };
 use crate::{
-    clock::{ClockId, ClockTable, OnClock, clock_of},
+    clock::{Clock, ClockId, ClockTable, OnClock, clock_of},
     copies::{join_list, remove_if_empty},
 };
 
@@ -283,7 +283,8 @@ fn has(entity: EntityRef, mark: PauseMark) -> bool {
     }
 }
 
-/// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after both. What the owner owns may wait although the owner itself runs while it is paused.
+/// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after both. What the
+/// owner owns may wait although the owner itself runs while it is paused.
 pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     remove_if_empty::<Owned>(&mut world, entity);
     let marks = [PauseMark::Paused, PauseMark::PausedBy, PauseMark::Disabled];
@@ -293,6 +294,12 @@ pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: 
     });
     if may_wait {
         halt_or_resume(&mut world, entity);
+    }
+    // The list of a scene may arrive after the clock of its entity.
+    if world.get::<Clock>(entity).is_some() || world.get::<OnClock>(entity).is_some() {
+        for owned in owned_by(&world, entity) {
+            follow_clock_later(&mut world, owned, false);
+        }
     }
 }
 
@@ -319,6 +326,7 @@ pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: 
         false => {
             let mut commands = world.commands();
             commands.queue(move |world: &mut World| halt_or_resume(&mut world.into(), entity));
+            follow_clock_later(world, entity, true);
         }
     }
 }

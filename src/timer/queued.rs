@@ -217,12 +217,12 @@ impl ArmedTimer {
         (self.left != 0).then_some(self.left)
     }
 
-    /// Handles `deadline` if the timer fires at a fixed interval, again after `end`, and returns the next
+    /// Handles `deadline` if the timer fires at a fixed interval, again after `now`, and returns the next
     /// deadline. Otherwise does nothing.
     #[inline]
-    pub(super) fn advance_on_time(&mut self, deadline: u64, end: u64) -> Option<u64> {
+    pub(super) fn advance_on_time(&mut self, deadline: u64, now: u64) -> Option<u64> {
         let next = deadline.saturating_add(self.interval?.get());
-        let is_plain = next > end
+        let is_plain = next > now
             && self.left != 1
             && self.count != u32::MAX
             && self.rare.is_none()
@@ -239,8 +239,9 @@ impl ArmedTimer {
     /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires. Returns the
     /// number of deadlines that are skipped, and the next deadline unless this was the last firing.
     ///
-    /// A burst ends after `burst_limit` firings in one run, which goes on until `end`. The remaining deadlines are
-    /// skipped. `end` is `now`, except in an exact frame.
+    /// A burst ends after `burst_limit` firings in one run. The remaining deadlines are skipped, up to `now`. In an
+    /// exact frame, they are skipped up to its `end`, and all firings of the frame count: a handler may let the clock
+    /// reach the next deadline, too.
     ///
     /// ```text
     /// deadlines    |    |    |    |    |    |    |    |
@@ -251,7 +252,7 @@ impl ArmedTimer {
     pub(super) fn advance(
         &mut self,
         deadline: u64,
-        (now, end): (u64, u64),
+        (now, end): (u64, Option<u64>),
         burst_limit: u32,
     ) -> (u64, Option<u64>) {
         if self.rare().is_some_and(|rare| rare.wait.is_some()) {
@@ -285,12 +286,17 @@ impl ArmedTimer {
             MissedTicks::Burst | MissedTicks::Skip => (0, on_grid),
             MissedTicks::Delay => (skip(now).0, now.saturating_add(step)),
         };
-        self.burst = if next <= end { self.burst + 1 } else { 0 };
-        if self.burst < burst_limit {
+        let until = end.unwrap_or(now);
+        let goes_on = next <= until;
+        let burst = self.burst.saturating_add(1);
+        self.burst = if goes_on || end.is_some() { burst } else { 0 };
+        if !goes_on || burst < burst_limit {
             return (missed, Some(next));
         }
-        self.burst = 0;
-        let (missed, next) = skip(end);
+        if end.is_none() {
+            self.burst = 0;
+        }
+        let (missed, next) = skip(until);
         (missed, Some(next))
     }
 
@@ -396,7 +402,7 @@ mod tests {
                             break;
                         }
                         on_time += 1;
-                        assert_eq!(other.advance(deadline, (now, now), 1000), (0, next));
+                        assert_eq!(other.advance(deadline, (now, None), 1000), (0, next));
                         assert_eq!(format!("{armed:?}"), format!("{other:?}"));
                     }
                 }

@@ -370,8 +370,8 @@ impl TimerQueues {
 
     /// Lets the timers on the list wait for their deadlines, and tells the table of clocks.
     ///
-    /// A chain in an exact frame is a handler that arms a timer, whose handler arms another one, and so on. It ends like a
-    /// burst: from the limit on, a timer stays on the list until the next frame. So a chain of zero delays ends.
+    /// A chain in an exact frame is a handler that arms a timer, whose handler arms another one, and so on. It ends
+    /// like a burst: from the limit on, a timer stays on the list until the next frame. So a chain of zero delays ends.
     pub(super) fn release(&mut self, table: &mut ClockTable, listed: &[Place]) {
         let burst_limit = self.burst_limit.get();
         for listed in listed.chunk_by(|(a, _), (b, _)| a == b) {

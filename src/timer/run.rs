@@ -7,7 +7,6 @@ use core::mem;
 
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
-use bevy_time::{Time, Virtual};
 
 use super::{
     Keyed, Kind, Timer, TimerAction, TimerCancelled, TimerFired, TimerQueues, WhenDone,
@@ -24,7 +23,7 @@ use super::{
     turn::{FireParams, Fired, Turns},
 };
 use crate::{
-    clock::{Cadence, ClockTable, Scope, end_arrival, is_game_stopped},
+    clock::{Cadence, ClockTable, Scope, end_arrival, is_game_stopped_in},
     owner::OwnedBy,
 };
 
@@ -98,8 +97,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Writes and ends what is left from the previous run, and fires the due timers. With exact frames, goes through the
-    /// deadlines of the frame one after the other.
+    /// Writes and ends what is left from the previous run, and fires the due timers. With exact frames, goes through
+    /// the deadlines of the frame one after the other.
     fn execute(&self, world: &mut World, params: &mut FireParams) -> Result {
         let token = RunDepth::begin(world);
         // A handler may run a schedule, which nests a run inside this one.
@@ -109,11 +108,13 @@ impl Run {
             self.end_finished(world);
         }
         let mut deepest = self.fire(world, params)?;
-        // Each step is later than the one before, or burns a part of `burst_limit`: see `TimerQueues::release`.
+        // Each step is later than the one before, or uses up a part of `burst_limit`: see `TimerQueues::release`.
         while is_outermost && self.step(world, deepest) {
             deepest = self.fire(world, params)?;
         }
-        world.resource_mut::<TimerQueues>().end_bursts();
+        if is_outermost {
+            world.resource_mut::<TimerQueues>().end_bursts();
+        }
         Ok(())
     }
 
@@ -125,13 +126,27 @@ impl Run {
     }
 
     /// Lets the clocks of an exact frame advance to its next deadline, or to its end. Returns `false` at the end.
-    ///
-    /// Everything that would wait for the next run happens first, at the instant at which it was asked for. So it does not
-    /// depend on the lengths of the frames. What its observers and commands arm lengthens the deepest chain of the instant.
-    fn step(&self, world: &mut World, mut deepest: u32) -> bool {
-        if !world.resource::<ClockTable>().is_exact(self.scope) {
+    fn step(&self, world: &mut World, deepest: u32) -> bool {
+        let (table, queues) = (
+            world.resource::<ClockTable>(),
+            world.resource::<TimerQueues>(),
+        );
+        if !table.is_exact(self.scope) {
             return false;
         }
+        let has_new = !queues.arming.swap_list.is_empty();
+        if has_new || queues.reports.has_ended(self.scope) || !table.is_settled() {
+            self.settle(world, deepest);
+        }
+        let is_game_stopped = is_game_stopped_in(world);
+        let mut table = world.resource_mut::<ClockTable>();
+        table.step(self.cadence, is_game_stopped)
+    }
+
+    /// Ends finished timers, settles clocks and releases new timers, at the instant at which this was asked for. So it
+    /// does not depend on the lengths of the frames. What observers and commands arm meanwhile lengthens the deepest
+    /// chain of the instant.
+    fn settle(&self, world: &mut World, mut deepest: u32) {
         loop {
             set_depth(world, deepest);
             self.end_finished(world);
@@ -143,19 +158,14 @@ impl Run {
             deepest = deepest.saturating_add(1);
         }
         set_depth(world, 0);
-        let is_game_stopped = world
-            .get_resource::<Time<Virtual>>()
-            .is_some_and(is_game_stopped);
-        let mut table = world.resource_mut::<ClockTable>();
-        table.step(self.cadence, is_game_stopped)
     }
 
     /// Fires the due timers, one clock after the other. The turn of a clock ends when nothing on it is due any
     /// more, or when something stops it.
     ///
-    /// The loop ends: which clocks have a turn and the time of a turn are known before its first firing, whatever the
-    /// handlers do. What they arm is parked until the next swap, and a timer that repeats within its turn is bounded by
-    /// `burst_limit`.
+    /// The loop ends: no clock gets a turn that was not on the list at the start, and a turn keeps the time at which it
+    /// began, whatever the handlers do. What they arm is parked until the next swap, and a timer that repeats within
+    /// its turn is bounded by `burst_limit`.
     ///
     /// Returns the depth of what the deepest handler armed in an exact frame.
     fn fire(&self, world: &mut World, params: &mut FireParams) -> Result<u32> {
@@ -166,23 +176,23 @@ impl Run {
         table.find_due(self.scope, &mut due);
         let is_exact = table.is_exact(self.scope);
         let mut turns = Turns::new(&due);
+        let mut observed = Observed::of(world);
         loop {
-            let observed = Observed::of(world);
             // Fires what no code of the game sees, and returns the first firing that some code does.
-            let Some(fired) = params.get_mut(world)?.next(&mut turns, self, observed) else {
+            let next = params.get_mut(world)?.next(&mut turns, self, observed);
+            let Some(fired) = next else {
                 break;
             };
-            if is_exact {
-                // What the handlers arm belongs to the chain of this timer.
-                let depth = fired.depth.saturating_add(1);
-                deepest = depth.max(deepest);
-                set_depth(world, depth);
-                self.handle(world, fired);
-                set_depth(world, 0);
-            } else {
-                self.handle(world, fired);
+            // What the handlers arm belongs to the chain of this timer.
+            let depth = is_exact.then(|| fired.depth.saturating_add(1));
+            let outer = depth.map(|depth| set_depth(world, depth));
+            self.handle(world, fired);
+            outer.map(|outer| set_depth(world, outer));
+            deepest = deepest.max(depth.unwrap_or(0));
+            // The handler may have added an observer. If it has removed one, a firing that nobody sees is slower.
+            if observed != Observed::Everywhere {
+                observed = Observed::of(world);
             }
-            turns.go_on(world, self.scope);
         }
         world.resource_mut::<TimerQueues>().arming.due = due;
         Ok(deepest)
@@ -229,11 +239,12 @@ impl Run {
     }
 }
 
-/// Notes how long the chain is to which the timers belong that a handler arms now.
-fn set_depth(world: &mut World, depth: u32) {
-    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-        queues.arming.depth = depth;
-    }
+/// Notes how long the chain is to which the timers belong that a handler arms now. Returns the length so far.
+fn set_depth(world: &mut World, depth: u32) -> u32 {
+    let queues = world.get_resource_mut::<TimerQueues>();
+    queues.map_or(0, |mut queues| {
+        mem::replace(&mut queues.arming.depth, depth)
+    })
 }
 
 /// Finds the owner of a timer, and writes the message.

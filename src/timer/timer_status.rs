@@ -30,8 +30,8 @@ use crate::clock::ClockId;
 /// entity](crate::OnClock).
 ///
 /// Once the timer has ended and all charges are back, the component equals [`TimerStatus::done`]. A state that came
-/// from elsewhere, such as from a server that replicates it, stays on an entity that has neither. While a timer is paused, the component keeps the
-/// `deadline` that it had when the pause began.
+/// from elsewhere, such as from a server that replicates it, stays on an entity that has neither. While a timer is
+/// paused, the component keeps the `deadline` that it had when the pause began.
 ///
 /// Changing the fields does nothing. To pause the timer, insert [`Paused`](crate::Paused). To
 /// change its speed, set the `speed` of its [`Clock`](crate::Clock). Both work by reflection.

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::{
     Keyed, Place, RunStats, TimerFired, TimerQueues,
+    arm::SwapList,
     events::Observed,
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
@@ -44,14 +45,15 @@ type Entities<'w, 's> =
 
 /// The turn of a clock, and the time on it.
 ///
-/// The time passed is kept until the turn ends. If a handler lets the clock advance, what becomes due waits for the next run.
+/// The time passed is kept until the turn ends. If a handler lets the clock advance, what becomes due waits for the
+/// next run.
 pub(super) struct Turn {
     pub(super) clock: ClockKey,
     age: Age,
     id: PackedClockId,
     pub(super) reading: Reading,
-    /// The time at the end of an exact frame. In any other run, it is now.
-    end: u64,
+    /// The time at the end of the frame, in an exact frame.
+    end: Option<u64>,
     /// The time to which the clock has skipped.
     skipped_to: Option<u64>,
 }
@@ -75,25 +77,6 @@ impl<'d> Turns<'d> {
             ahead: 0,
         }
     }
-
-    /// Goes on after a handler, which may have stopped the clock or set it. What became due waits for the next run.
-    pub(super) fn go_on(&mut self, world: &mut World, scope: Scope) {
-        let Some(turn) = &mut self.turn else {
-            return;
-        };
-        let reading = world.get_resource::<ClockTable>().and_then(|table| {
-            let clock = (turn.clock, turn.age);
-            table.read_running(clock, scope, || world.get_resource())
-        });
-        if let Some(reading) = reading {
-            turn.reading.offset = reading.offset;
-            return;
-        }
-        let look = world.resource::<TimerQueues>().first_look(turn.clock);
-        let mut table = world.resource_mut::<ClockTable>();
-        table.set_look(turn.clock, look);
-        self.turn = None;
-    }
 }
 
 impl Turn {
@@ -110,7 +93,7 @@ impl Turn {
             age,
             id: table.id(clock)?.into(),
             reading,
-            end: table.end_of_frame(clock, scope).unwrap_or(reading.now),
+            end: table.end_of_frame(clock, scope, reading.now),
             skipped_to: table.skipped_to(clock),
         })
     }
@@ -126,7 +109,7 @@ impl Turn {
         let now = self.reading.now;
         let is_skipped = self.skipped_to.is_some_and(|it| deadline <= it);
         let (end, burst_limit) = match is_skipped {
-            true => (now, 1),
+            true => (self.end.and(Some(now)), 1),
             false => (self.end, burst_limit),
         };
         let depth = timer.burst;
@@ -187,13 +170,13 @@ impl Firing<'_, '_> {
         run: &Run,
         observed: Observed,
     ) -> Option<Fired> {
+        self.end_if_stopped(turns, run.scope);
         loop {
             if let Some(turn) = &turns.turn {
                 if let Some(fired) = self.next_on(turn, run, observed) {
                     return Some(fired);
                 }
-                let look = self.queues.first_look(turn.clock);
-                self.clocks.set_look(turn.clock, look);
+                self.end(turn);
             }
             let (clock, rest) = turns.due.split_first()?;
             if turns.ahead == 0 && !rest.is_empty() {
@@ -204,6 +187,30 @@ impl Firing<'_, '_> {
             turns.due = rest;
             turns.turn = Turn::begin(&self.clocks, self.game.as_deref(), clock, run.scope);
         }
+    }
+
+    /// Ends a turn if the last handler has stopped the clock. If it has set the clock, what became due waits for the
+    /// next run.
+    fn end_if_stopped(&mut self, turns: &mut Turns, scope: Scope) {
+        let Some(turn) = &mut turns.turn else {
+            return;
+        };
+        let clock = (turn.clock, turn.age);
+        match self
+            .clocks
+            .read_running(clock, scope, || self.game.as_deref())
+        {
+            Some(reading) => turn.reading.offset = reading.offset,
+            None => {
+                self.end(turn);
+                turns.turn = None;
+            }
+        }
+    }
+
+    fn end(&mut self, turn: &Turn) {
+        let look = self.queues.first_look(turn.clock);
+        self.clocks.set_look(turn.clock, look);
     }
 
     /// Prefetches what the first firing of each clock reads, so that the cache misses of several clocks overlap.
@@ -226,8 +233,10 @@ impl Firing<'_, '_> {
     fn next_on(&mut self, turn: &Turn, run: &Run, observed: Observed) -> Option<Fired> {
         let mut queue = self.queues.firing(turn, run)?;
         loop {
-            self.messages
-                .write_batch(queue.fire_on_time(turn, &self.entities, observed));
+            if turn.end.is_none() && observed != Observed::Everywhere && queue.journal.is_none() {
+                self.messages
+                    .write_batch(queue.fire_on_time(turn, &self.entities, observed));
+            }
             let (mut fired, has_observer) = queue.fire_due(turn, run)?;
             fired.is_observed = observed.sees(has_observer);
             if fired.needs_owner
@@ -256,12 +265,14 @@ fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<
 struct FiringQueue<'a> {
     queue: &'a mut ClockQueue,
     bursting: &'a mut Vec<Place>,
+    swap_list: &'a mut SwapList,
     stats: &'a mut RunStats,
     journal: &'a mut Option<TimerJournal>,
 }
 
 impl FiringQueue<'_> {
-    /// Fires the due timers that come next, as long as they fire on time and nothing handles them.
+    /// Fires the due timers that come next, as long as they fire on time and nothing handles them. There is no journal,
+    /// which notes each timer before it fires, and the frame is not exact, which counts all firings.
     #[inline]
     fn fire_on_time(
         &mut self,
@@ -271,22 +282,17 @@ impl FiringQueue<'_> {
     ) -> impl Iterator<Item = TimerFired> {
         let clock = (turn.id, &turn.reading);
         let stats = &mut *self.stats;
-        // The journal notes each timer before it fires.
-        let is_noted = self.journal.is_some();
         self.queue
             .timers
             .rearm_listed(turn.reading.now, move |deadline, timer| {
-                if is_noted
-                    || timer.reaction != Reaction::None
-                    || observed.sees(timer.is(Mark::Observed))
-                {
+                if timer.reaction != Reaction::None || observed.sees(timer.is(Mark::Observed)) {
                     return None;
                 }
                 let owner = match timer.is(Mark::Owned) {
                     true => owner_and_key(timer.entity, entities)?,
                     false => (timer.entity, None),
                 };
-                let next = timer.advance_on_time(deadline, turn.end)?;
+                let next = timer.advance_on_time(deadline, turn.reading.now)?;
                 stats.fired += 1;
                 let fired = TimerFired::of(timer, owner, clock, deadline);
                 Some((next, fired))
@@ -306,7 +312,9 @@ impl FiringQueue<'_> {
         let (key, timer) = due.key_and_value();
         let has_observer = timer.is(Mark::Observed);
         let depth = timer.burst;
-        if let Some(next) = timer.advance_on_time(deadline, turn.end) {
+        if turn.end.is_none()
+            && let Some(next) = timer.advance_on_time(deadline, turn.reading.now)
+        {
             let fired = turn.fired(timer, key, deadline, depth);
             due.rearm(next);
             self.stats.fired += 1;
@@ -317,7 +325,12 @@ impl FiringQueue<'_> {
             self.bursting.push((turn.clock, key));
         }
         match next {
-            Some(next) => due.rearm(next),
+            Some(next) => {
+                due.rearm(next);
+                if turn.end.is_some() && fired.depth + 1 >= run.burst_limit {
+                    self.end_burst(turn.clock, key, next);
+                }
+            }
             None => {
                 drop(due);
                 self.queue.silent -= usize::from(fired.reaction.is_silent());
@@ -325,6 +338,16 @@ impl FiringQueue<'_> {
         }
         self.stats.count(&fired.event);
         Some((fired, has_observer))
+    }
+
+    /// Lets a timer wait for the next frame, whatever the handlers do to its clock.
+    #[cold]
+    fn end_burst(&mut self, clock: ClockKey, key: Key, deadline: u64) {
+        self.queue.timers.park(key, deadline);
+        if let Some(timer) = self.queue.timers.get_mut(key) {
+            timer.set(Mark::Listed, true);
+            self.swap_list.push((clock, key));
+        }
     }
 }
 
@@ -341,6 +364,7 @@ impl TimerQueues {
         Some(FiringQueue {
             queue: queue?,
             bursting: &mut self.bursting,
+            swap_list: &mut self.arming.swap_list,
             stats: &mut self.reports.runs[Reports::index(run.scope)],
             journal: &mut self.journal,
         })

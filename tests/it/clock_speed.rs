@@ -60,6 +60,18 @@ fn a_factor_of_zero_stops_a_clock_among_enormous_factors() {
     }
 }
 
+/// A product of numbers from data may be a negative zero.
+#[test]
+fn a_negative_zero_is_the_strongest_of_its_group() {
+    let mut app = app();
+    let own = app.world_mut().spawn(Clock::new()).id();
+    let stop = SpeedModifier::new(own, -0.0).in_group("slow");
+    assert_eq!(stop.factor().to_bits(), 0.0_f64.to_bits());
+    let slow = SpeedModifier::new(own, 0.5).in_group("slow");
+    app.world_mut().spawn_batch([slow, stop]);
+    assert_eq!(speed(&mut app, own), 0);
+}
+
 #[test]
 fn a_speed_of_zero_stops_a_clock_under_enormous_factors() {
     let mut app = app();

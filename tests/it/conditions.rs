@@ -112,6 +112,39 @@ fn a_clock_that_is_set_back_starts_the_interval_over() {
 }
 
 #[test]
+fn a_clock_that_is_set_forward_starts_the_interval_over() {
+    let mut app = counting_app();
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    app.add_systems(Update, count.run_if(every_on(ms(10), clock)));
+    assert_eq!(runs_in(&mut app, [0, 5]), [0, 0]);
+    change_clock(&mut app, clock, |clock| clock.set_now(ms(1000)));
+    assert_eq!(runs_in(&mut app, [0, 9, 1]), [0, 0, 1]);
+}
+
+/// An auto-save must not follow each load.
+#[cfg(feature = "serialize")]
+#[test]
+fn a_load_starts_the_interval_over() {
+    use bevy_due::save::SaveWorldExt;
+    use bevy_ecs::entity::EntityHashMap;
+
+    for saved_at in [5, 311] {
+        let mut old = counting_app();
+        advance_ms(&mut old, saved_at);
+        let saved = old.world_mut().save_timers().expect("it is data");
+        let mut app = counting_app();
+        app.add_systems(Update, count.run_if(every_on(ms(300), ClockId::Real)));
+        assert_eq!(runs_in(&mut app, [0, 200]), [0, 0]);
+        let loaded = app
+            .world_mut()
+            .load_timers(&saved, &mut EntityHashMap::default());
+        loaded.expect("it is data");
+        let runs = runs_in(&mut app, [0, 299, 1, 299, 1]);
+        assert_eq!(runs, [0, 0, 1, 0, 1], "saved at {saved_at} ms");
+    }
+}
+
+#[test]
 fn a_paused_game_runs_only_intervals_in_real_time() {
     let mut app = counting_app();
     app.add_systems(Update, count.run_if(every(0.01_f32)));

@@ -8,6 +8,7 @@ use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{
     ArmedTimers, Clocks, ClocksMut, Timer,
+    clock::ClockError,
     message::{Delivery, MessageCommandsExt},
     prelude::*,
 };
@@ -15,6 +16,7 @@ use bevy_ecs::{
     error::{FallbackErrorHandler, Severity},
     prelude::*,
     resource::IsResource,
+    system::RunSystemOnce,
 };
 use bevy_time::TimePlugin;
 
@@ -241,4 +243,29 @@ fn an_unknown_handler_from_before_the_plugin_is_reported() {
     app.update();
     let reports = reports();
     assert!(reports[0].1.contains("\"unheard of\""), "{reports:?}");
+}
+
+#[test]
+fn a_change_of_a_clock_that_fails_later_is_reported() {
+    let mut app = error_app();
+    let [own, parent] = [(); 2].map(|()| app.world_mut().spawn(Clock::new()).id());
+    app.world_mut()
+        .run_system_once(move |mut commands: Commands, mut clocks: ClocksMut| {
+            commands.entity(parent).despawn();
+            assert_eq!(clocks.get_mut(own).unwrap().set_parent(parent), Ok(()));
+            commands
+                .entity(own)
+                .change_clock(|clock| clock.try_set_speed(-1.0));
+        })
+        .unwrap();
+    let reports = reports().into_iter();
+    let mut reports: Vec<_> = reports
+        .map(|(severity, text)| (severity == Severity::Warning, text))
+        .collect();
+    reports.sort_unstable();
+    let gone = ClockError::NoSuchClock(parent.into()).to_string();
+    let invalid = Clock::new().try_with_speed(-1.0).unwrap_err().to_string();
+    let mut expected = [(true, gone), (true, invalid)];
+    expected.sort_unstable();
+    assert_eq!(reports, expected);
 }

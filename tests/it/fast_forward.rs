@@ -1,6 +1,7 @@
 //! `fast_forward` and `fast_forward_to_next`: running timers without waiting for them.
 
-use core::time::Duration;
+use core::{panic::AssertUnwindSafe, time::Duration};
+use std::panic::catch_unwind;
 
 use crate::support::*;
 use bevy_app::{App, PreUpdate};
@@ -320,4 +321,32 @@ fn the_errors_say_why_a_clock_can_not_be_fast_forwarded() {
     );
     let text = ClockError::NoSuchClock(Entity::PLACEHOLDER.into()).to_string();
     assert!(text.contains("insert a `Clock` there first"), "{text}");
+}
+
+#[test]
+fn a_handler_that_pauses_the_game_ends_a_fast_forward_of_its_clock() {
+    let mut app = app();
+    for nth in 1..=3 {
+        spawn(&mut app, "x", Timer::after(ms(10 * nth)));
+        spawn(&mut app, "x", Timer::after(ms(10 * nth)));
+    }
+    app.add_observer(|_: On<TimerFired>, mut time: ResMut<Time<Virtual>>| time.pause());
+    assert_eq!(forward(&mut app, ms(100)), 1);
+    assert_eq!(forward(&mut app, ms(100)), 5, "it was paused at the start");
+}
+
+#[test]
+fn a_panic_in_a_fast_forward_leaves_the_clock_alive() {
+    let mut app = app();
+    let own = spawn_clock(&mut app, Clock::new());
+    let timer = spawn(&mut app, "x", Timer::every(ms(10)).on(own));
+    app.world_mut()
+        .entity_mut(timer)
+        .observe(|fired: On<TimerFired>| assert!(fired.count() != 2, "the second one"));
+    let forward = || app.world_mut().fast_forward(own, ms(25));
+    catch_unwind(AssertUnwindSafe(forward)).expect_err("the observer panics");
+    fired(&mut app);
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("x", 30), ("x", 40)]);
 }

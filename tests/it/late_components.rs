@@ -2,8 +2,8 @@
 
 use crate::support::*;
 use bevy_due::{
-    ArmedTimers, DespawnAfter, OnClock, Timer, TimerFired, clock::SpeedModifier, prelude::*,
-    timer::Keyed,
+    ArmedTimers, DespawnAfter, OnClock, Timer, TimerCancelled, TimerFired, clock::SpeedModifier,
+    prelude::*, timer::Keyed,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_time::{Time, Virtual};
@@ -295,4 +295,66 @@ fn a_timer_on_a_late_clock_has_its_jitter_and_draws_for_no_other_timer() {
     let [delay] = late_delays([with_jitter()]);
     assert!(delay > ms(10), "{delay:?} without jitter");
     assert_eq!(late_delays([plain(), with_jitter()]), [ms(10), delay]);
+}
+
+#[test]
+fn a_clock_that_the_end_of_another_timer_brings_is_found() {
+    let mut app = app();
+    let [never, late] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
+    let first = spawn(&mut app, "first", Timer::after(ms(10)).on(never));
+    spawn(&mut app, "second", Timer::after(ms(10)).on(late));
+    app.world_mut().entity_mut(first).observe(
+        move |_: On<TimerCancelled>, mut commands: Commands| {
+            commands.entity(late).insert(Clock::new());
+        },
+    );
+    advance_ms(&mut app, 1);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["second"]);
+    assert_eq!(cancelled(&mut app).len(), 1);
+}
+
+/// It is on no other clock than the one that it would be on if it were inserted now.
+#[test]
+fn a_timer_that_loses_its_owner_or_its_modifier_leaves_their_clocks() {
+    let mut app = app();
+    let slow = half_speed(&mut app);
+    let unit = app.world_mut().spawn(Clock::of(slow)).id();
+    let owned = (OwnedBy(slow), Timer::after(ms(10)), Tag("owned"));
+    let modifier = (SpeedModifier::new(unit, 3.0), Timer::after(ms(10)));
+    let owned = app.world_mut().spawn(owned).id();
+    let modifier = app.world_mut().spawn((modifier, Tag("modifier"))).id();
+    let clocks = |app: &mut bevy_app::App| {
+        app.update();
+        [owned, modifier].map(|timer| status(app, timer).clock)
+    };
+    assert_eq!(clocks(&mut app), [slow.into(); 2]);
+    app.world_mut().entity_mut(owned).remove::<OwnedBy>();
+    app.world_mut()
+        .entity_mut(modifier)
+        .remove::<SpeedModifier>();
+    assert_eq!(clocks(&mut app), [ClockId::Virtual; 2]);
+}
+
+#[test]
+fn an_effect_follows_the_clock_that_it_slows_to_another_parent() {
+    let mut app = app();
+    let arena = spawn_clock(&mut app, Clock::new());
+    let unit = app.world_mut().spawn_empty().id();
+    let slow = (SpeedModifier::new(unit, 0.5), DespawnAfter::new(ms(20)));
+    let slow = app.world_mut().spawn(slow).id();
+    advance_ms(&mut app, 10);
+    app.world_mut().entity_mut(unit).insert(OnClock::new(arena));
+    change_clock(&mut app, arena, |clock| clock.pause());
+    advance_ms(&mut app, 100);
+    assert!(
+        app.world().get_entity(slow).is_ok(),
+        "it waits with the arena"
+    );
+    change_clock(&mut app, arena, |clock| clock.unpause());
+    change_clock(&mut app, unit, |clock| _ = clock.set_parent(ClockId::Real));
+    advance_ms(&mut app, 9);
+    assert!(app.world().get_entity(slow).is_ok());
+    advance_ms(&mut app, 1);
+    assert!(app.world().get_entity(slow).is_err());
 }

@@ -26,6 +26,7 @@ mod despawn_after;
 #[cfg(feature = "diagnostic")]
 mod diagnostic;
 mod errors;
+mod exact_frames;
 mod fast_forward;
 mod faults;
 mod game_loop;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::support::{updates::*, *};
 use bevy_app::App;
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{PausedBy, Timer, clock::SpeedModifier, prelude::*};
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 use bevy_time::{Time, Virtual};
 
@@ -75,6 +75,8 @@ fn a_manual_clock_that_goes_back_takes_the_deadlines_along() {
     advance_ms(&mut app, 1);
     change_clock(&mut app, song, |clock| clock.advance_to(ms(550)));
     change_clock(&mut app, song, |clock| clock.advance_to(ms(10)));
+    assert_eq!(now(&app, song), ms(550), "a position that jitters");
+    change_clock(&mut app, song, |clock| clock.set_now(ms(10)));
     assert_eq!(now(&app, song), ms(10));
     let shown = status(&mut app, timer);
     assert_eq!((shown.remaining, shown.deadline), (ms(50), ms(60)));
@@ -273,4 +275,23 @@ fn a_manual_clock_survives_serde() {
     let clock = Clock::manual().with_now(ms(70)).with_speed(0.5).paused();
     let text = ron::to_string(&clock).expect("it is data");
     assert_eq!(ron::from_str::<Clock>(&text), Ok(clock));
+}
+
+/// On the clock itself, a factor of zero would hold up its own end.
+#[test]
+fn what_affects_a_manual_clock_ends_on_the_game_clock() {
+    let mut app = app();
+    let turns = spawn_clock(&mut app, Clock::manual());
+    spawn(&mut app, "x", Timer::after(ms(10)).on(turns));
+    let stop = (SpeedModifier::new(turns, 0.0), DespawnAfter::new(ms(50)));
+    let stop = app.world_mut().spawn(stop).id();
+    app.world_mut().entity_mut(turns).pause_for(ms(30));
+    change_clock(&mut app, turns, |clock| clock.advance_by(ms(10)));
+    advance_ms(&mut app, 30);
+    assert!(app.world().get::<PausedBy>(turns).is_none());
+    assert_eq!(late(&mut app), []);
+    advance_ms(&mut app, 20);
+    assert!(app.world().get_entity(stop).is_err());
+    advance_ms(&mut app, 1);
+    assert_eq!(late(&mut app), [(10, 0)]);
 }

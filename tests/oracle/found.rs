@@ -1001,3 +1001,24 @@ fn a_timer_that_resumes_because_another_one_has_lost_its_clock_fires_at_the_same
         Frame(101, then(&[&[Arm(5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Despawns, on: Some(Own(0)) })]])),
     ]);
 }
+
+#[test]
+fn a_pause_of_the_game_ends_a_fast_forward_of_its_clock() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: true };
+    check(rules, &[
+        Arm(0, Spec { delay: 5, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Move(1, 0, 0, then(&[])),
+        Forward(Virtual, 6, then(&[&[PauseGame(true)]])),
+    ]);
+}
+
+#[test]
+fn a_new_timer_on_the_clock_of_an_owner_that_goes_with_another_one_is_cancelled_there() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
+    check(rules, &[
+        Clock(1, Real, Zero),
+        SetTimer(1, 0, 4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Despawns, on: Some(Own(2)) }),
+        Frame(0, then(&[])),
+    ]);
+}

@@ -16,7 +16,7 @@ impl Model {
                     self.set_owner(id, owner);
                 }
             }
-            Op::Belong(slot, None) => self.on(slot, Self::leave_owner),
+            Op::Belong(slot, None) => self.on(slot, Self::disown),
             Op::Orphan(slot) => self.on(slot, |model, id| model.set_owner(id, NOWHERE)),
             Op::Key(slot, key) => self.on(slot, |model, id| model.set_key(id, key)),
             Op::Arm(slot, spec) => {
@@ -167,10 +167,7 @@ impl Model {
             Op::AdvanceTo(at, shown) => {
                 let shown = self.rules.nanos(shown);
                 self.with_clock(at, |clock| {
-                    match shown.checked_sub(clock.shown(clock.now)) {
-                        Some(by) => clock.jump(by),
-                        None => clock.set_now(shown),
-                    }
+                    clock.jump(shown.saturating_sub(clock.shown(clock.now)));
                 });
             }
             Op::SkipTime(at, by) => {
@@ -182,7 +179,7 @@ impl Model {
             Op::Modify(slot, modified) => self.on(slot, |model, id| {
                 let at = |(slot, factor, group)| Some((model.at(slot)?, factor, group));
                 match modified.map(at) {
-                    None => model.set_modifier(id, None),
+                    None => model.end_modifier(id),
                     Some(None) => {}
                     Some(modifies) => model.set_modifier(id, modifies),
                 }
@@ -321,6 +318,19 @@ impl Model {
                 }
             }
         }
+        self.follow_parents();
+    }
+
+    /// Timers on the entity of a modifier follow the modified clock to another parent.
+    fn follow_parents(&mut self) {
+        for clock in core::mem::take(&mut self.clocks.moved) {
+            for modifier in self.entities[clock].modifiers.clone() {
+                let owned = self.entities[modifier].owned.clone();
+                for id in [modifier].into_iter().chain(owned) {
+                    self.follow_default(id);
+                }
+            }
+        }
     }
 
     fn factor(&self, clock: Id) -> f64 {
@@ -362,6 +372,11 @@ impl Model {
         if modifies.is_some() {
             self.follow_defaults(id);
         }
+    }
+
+    pub(super) fn end_modifier(&mut self, id: Id) {
+        self.set_modifier(id, None);
+        self.follow_defaults(id);
     }
 
     pub(super) fn update_factor(&mut self, clock: Id) {

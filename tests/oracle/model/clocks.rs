@@ -11,6 +11,8 @@ pub(crate) type Nth = usize;
 pub(crate) struct Clocks {
     pub(crate) all: Vec<Clock>,
     pub(crate) times: Times,
+    /// The clocks with a new parent, which what is on the entities of their modifiers has yet to follow.
+    pub(super) moved: Vec<Id>,
 }
 
 /// Bevy's times, and whether game time was paused when this frame began.
@@ -50,6 +52,7 @@ impl Clocks {
         Self {
             all: all.into(),
             times: Times::default(),
+            moved: Vec::new(),
         }
     }
 
@@ -151,13 +154,19 @@ impl Clocks {
         let clock = &self.all[nth];
         let is_driven = match (clock.driver, scope) {
             (_, Scope::Under { root, was_stopped }) if root == nth => {
-                return clock.exists && (was_stopped || !clock.is_stopped());
+                return clock.exists && (was_stopped || !self.is_stopped(nth));
             }
             (Driver::Clock(parent), _) => self.is_running(parent, scope),
-            (Driver::Game, _) => !self.times.is_game_paused && !self.times.is_paused_by_now,
             (driver, _) => driver != Driver::Missing,
         };
-        clock.exists && !clock.is_stopped() && is_driven
+        clock.exists && !self.is_stopped(nth) && is_driven
+    }
+
+    /// Returns `true` if a clock itself stands still. A pause of Bevy's game time stops the game clock.
+    pub(super) fn is_stopped(&self, nth: Nth) -> bool {
+        let clock = &self.all[nth];
+        let is_game_paused = self.times.is_game_paused || self.times.is_paused_by_now;
+        clock.is_stopped() || clock.driver == Driver::Game && is_game_paused
     }
 
     pub(crate) fn runs_on(&self, nth: Nth, root: Nth) -> bool {
@@ -234,6 +243,9 @@ impl Clocks {
             None => (Driver::Hand, 0, false),
         };
         let clock = &mut self.all[nth];
+        if let Named::Own(id) = clock.name {
+            self.moved.push(id);
+        }
         (clock.driver, clock.seen) = (driver, seen);
         (clock.parent, clock.awaited) = (parent, None);
         for at in 0..self.all.len() {

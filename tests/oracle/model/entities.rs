@@ -105,6 +105,7 @@ impl Model {
         self.leave_owner(id);
         self.entities[id].owner = Some(owner);
         if !self.exists(owner) {
+            self.follow_default(id);
             self.cancel(id, CancelReason::OwnerGone);
             self.entities[id].owner = None;
             self.retire_later(id);
@@ -117,7 +118,13 @@ impl Model {
         self.take_key(id);
     }
 
-    pub(super) fn leave_owner(&mut self, id: Id) {
+    /// A timer that chose no clock leaves that of the owner.
+    pub(super) fn disown(&mut self, id: Id) {
+        self.leave_owner(id);
+        self.follow_default(id);
+    }
+
+    fn leave_owner(&mut self, id: Id) {
         let Some(owner) = self.entities[id].owner else {
             return;
         };

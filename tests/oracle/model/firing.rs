@@ -224,7 +224,7 @@ impl Model {
             let owned = self.entities[carrier].owned.iter();
             all.extend(owned.filter(|&&owned| owned != id));
             self.end_pause(carrier);
-            self.set_modifier(carrier, None);
+            self.end_modifier(carrier);
             at += 1;
         }
     }
@@ -276,7 +276,8 @@ impl Model {
             (run, firings) if run == self.runs => firings,
             _ => 0,
         };
-        if self.course.as_ref().is_some_and(|course| !course.is_over) {
+        let is_exact = self.course.as_ref().is_some_and(|course| !course.is_over);
+        if is_exact {
             self.chain = firings + 1;
         }
         timer.count += 1;
@@ -300,10 +301,15 @@ impl Model {
                 (missed, turn.now.saturating_add(step))
             }
         };
-        timer.burst = (self.runs, if next <= end { firings + 1 } else { 0 });
-        if timer.burst.1 >= limit {
-            timer.burst.1 = 0;
+        // In an exact frame, all firings of the frame count.
+        let goes_on = next <= end;
+        let burst = if goes_on || is_exact { firings + 1 } else { 0 };
+        timer.burst = (self.runs, burst);
+        if goes_on && burst >= limit {
             (missed, next) = timer.skip(step, span, end);
+            if !is_exact {
+                timer.burst.1 = 0;
+            }
         }
         (missed.min(MOST_MISSED), Some(next))
     }

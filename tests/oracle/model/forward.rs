@@ -46,7 +46,7 @@ impl Model {
 
     fn under(&self, at: At) -> Option<Scope> {
         let root = self.find_clock(at)?;
-        let was_stopped = self.clocks.all[root].is_stopped();
+        let was_stopped = self.clocks.is_stopped(root);
         Some(Scope::Under { root, was_stopped })
     }
 

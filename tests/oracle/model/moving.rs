@@ -24,7 +24,7 @@ impl Model {
         for &id in &moved {
             let owner = self.entities[id].owner;
             if owner.is_some_and(|owner| !moved.contains(&owner)) {
-                self.leave_owner(id);
+                self.disown(id);
             }
         }
         let is_in_transit = |&id: &Id| self.entities[id].transit.is_some();
@@ -35,6 +35,7 @@ impl Model {
         let then = self.clone();
         let names = self.load(&then, &moved);
         self.pass(&then, &moved, &names, on_the_way);
+        self.leave_pauses(&names);
         for (&before, &now) in &names {
             if let Some(follows) = self.entities[before].follows {
                 self.follow(now, follows.topics);

@@ -27,6 +27,7 @@ impl Model {
             return;
         }
         let names = self.load(&then, &saved);
+        self.leave_pauses(&names);
         for mut letter in then.mail_to(&saved) {
             letter.rename(|id| match names.get(&id) {
                 Some(&name) => name,
@@ -36,6 +37,13 @@ impl Model {
             self.mail.sent.push_back(letter);
         }
         self.succeed(&names);
+    }
+
+    /// A timer that was saved in a pause runs if the pause stays behind.
+    pub(super) fn leave_pauses(&mut self, names: &BTreeMap<Id, Id>) {
+        for &id in names.values() {
+            self.update_pause(id);
+        }
     }
 
     /// Entities take the slots of others.
@@ -89,10 +97,6 @@ impl Model {
             self.update_factor(name(id));
         }
         self.load_timers(then, saved, &clocks, name);
-        // A timer that an effect paused runs if the effect stays.
-        for &id in saved {
-            self.update_pause(name(id));
-        }
         for (at, ended) in then.ended.iter().enumerate() {
             let mine = ended.iter().filter(|(id, _)| saved.contains(id));
             let despawns = mine.filter(|&&(_, done)| done != Done::Keeps);

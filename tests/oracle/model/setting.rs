@@ -49,10 +49,11 @@ impl Model {
         own(id).or_else(modified)
     }
 
-    /// Returns the parent of the clock on an entity, if it has one.
+    /// Returns the parent of the clock on an entity, if it has one. What affects a manual clock is on the game
+    /// clock.
     pub(super) fn clock_above(&self, id: Id) -> Option<Named> {
         let nth = self.clocks.find(Named::Own(id))?;
-        self.clocks.all[nth].parent
+        Some(self.clocks.all[nth].parent.unwrap_or(Named::Virtual))
     }
 
     /// An entity is paused by itself or by an owner, at any depth.

@@ -1,0 +1,122 @@
+//! Exact frames: each handler of a frame acts at its deadline, and the frame ends whatever the handlers do.
+//! `tests/exact_frames.rs` plays random games.
+
+use core::time::Duration;
+
+use crate::support::*;
+use bevy_app::{App, First, FixedPreUpdate};
+use bevy_due::{ClocksMut, Timer, clock::ClockMut, prelude::*};
+use bevy_ecs::prelude::*;
+
+const LIMIT: u32 = 5;
+
+fn exact_app() -> App {
+    app_with(DuePlugin {
+        exact_frames: true,
+        ..burst_limit(LIMIT)
+    })
+}
+
+#[test]
+fn a_pause_takes_effect_at_its_deadline() {
+    let mut app = exact_app();
+    let sun = spawn_clock(&mut app, Clock::new());
+    let dusk = spawn(&mut app, "dusk", Timer::after(4));
+    app.world_mut()
+        .entity_mut(dusk)
+        .observe(move |_: On<TimerFired>, mut clocks: ClocksMut| {
+            clocks.get_mut(sun).unwrap().pause();
+        });
+    advance(&mut app, Duration::from_secs(10));
+    assert_eq!(now(&app, sun), Duration::from_secs(4));
+}
+
+#[test]
+fn a_chain_of_zero_delays_goes_on_in_the_next_frame() {
+    let mut app = exact_app();
+    app.add_observer(|_: On<TimerFired>, mut commands: Commands| {
+        commands.spawn((Timer::after(0), DespawnAfter::new(60)));
+    });
+    spawn(&mut app, "first", Timer::after(0));
+    for _ in 0..3 {
+        advance_ms(&mut app, 10);
+        let firings = firings(&mut app).len();
+        assert_eq!(firings, LIMIT as usize);
+    }
+}
+
+/// Lets each firing of a periodic timer change its clock, and returns the firings of two frames.
+fn firings_of_two_frames(clock: Clock, timer: Timer, change: fn(&mut ClockMut)) -> [usize; 2] {
+    let mut app = exact_app();
+    let own = spawn_clock(&mut app, clock);
+    let timer = spawn(&mut app, "x", timer.on(own));
+    app.world_mut()
+        .entity_mut(timer)
+        .observe(move |_: On<TimerFired>, mut clocks: ClocksMut| {
+            change(&mut clocks.get_mut(own).unwrap());
+        });
+    advance_ms(&mut app, 1);
+    change_clock(&mut app, own, |clock| clock.advance_by(ms(10)));
+    [1, 1].map(|span| {
+        advance_ms(&mut app, span);
+        firings(&mut app).len()
+    })
+}
+
+/// Each firing makes the next one due. The timer fires up to the limit, and waits for the next frame.
+#[test]
+fn a_handler_that_lets_its_own_clock_jump_does_not_hold_up_the_frame() {
+    let jumps = [
+        |clock: &mut ClockMut| clock.advance_by(ms(10)),
+        |clock: &mut ClockMut| clock.skip_by(ms(10)),
+        |clock: &mut ClockMut| clock.advance_by(ms(1_000)),
+    ];
+    for jump in jumps {
+        for clock in [Clock::new, Clock::manual] {
+            for missed in [MissedTicks::Burst, MissedTicks::Skip, MissedTicks::Delay] {
+                let timer = Timer::every(ms(10)).with_missed_ticks(missed);
+                let fired = firings_of_two_frames(clock(), timer, jump);
+                assert_eq!(fired, [LIMIT as usize; 2], "{missed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_handler_that_speeds_its_own_clock_up_does_not_hold_up_the_frame() {
+    let fired = firings_of_two_frames(Clock::new(), Timer::every(ms(10)), |clock| {
+        clock.set_speed(1e6);
+    });
+    assert_eq!(fired, [LIMIT as usize; 2]);
+}
+
+/// Bevy's time moves on each time. What has passed waits for the next frame.
+#[test]
+fn a_handler_that_reads_the_clocks_does_not_hold_up_the_frame() {
+    let mut app = exact_app();
+    app.add_observer(|_: On<TimerFired>, mut commands: Commands| {
+        commands.queue(|world: &mut World| world.run_schedule(First));
+    });
+    spawn(&mut app, "x", Timer::every(ms(10)));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("x", 10)]);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("x", 20), ("x", 30)]);
+}
+
+#[test]
+fn a_chain_goes_on_in_the_next_frame_if_its_handlers_run_schedules() {
+    let mut app = exact_app();
+    app.add_observer(|_: On<TimerFired>, mut commands: Commands| {
+        commands.spawn(Timer::after(0));
+        commands.queue(|world: &mut World| world.run_schedule(FixedPreUpdate));
+        commands.spawn(Timer::after(0));
+    });
+    spawn(&mut app, "first", Timer::after(0));
+    advance_ms(&mut app, 10);
+    let firings = firings(&mut app).len();
+    assert!(
+        firings < 1 << LIMIT,
+        "{firings} firings of a tree with {LIMIT} levels"
+    );
+}

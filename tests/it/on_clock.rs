@@ -198,8 +198,8 @@ fn a_modifier_on_an_entity_in_an_arena_counts_on_the_arena() {
     assert_eq!(left(&mut app, slow), (ClockId::Virtual, ms(90)));
 }
 
-#[test]
-fn timers_on_a_missing_clock_wait_for_it_until_the_next_run() {
+/// Returns an app, an entity without a clock, and an armed timer and a new one that were put on that clock.
+fn timers_on_a_missing_clock() -> (App, Entity, [Entity; 2]) {
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(record));
     let arena = app.world_mut().spawn_empty().id();
@@ -209,6 +209,12 @@ fn timers_on_a_missing_clock_wait_for_it_until_the_next_run() {
     for unit in [armed, new] {
         enter(&mut app, unit, arena);
     }
+    (app, arena, [armed, new])
+}
+
+#[test]
+fn timers_on_a_missing_clock_wait_for_it_until_the_next_run() {
+    let (mut app, arena, [armed, new]) = timers_on_a_missing_clock();
     app.world_mut().entity_mut(arena).insert(Clock::new());
     advance_ms(&mut app, 0);
     assert_eq!(left(&mut app, armed), (arena.into(), ms(70)));
@@ -219,15 +225,7 @@ fn timers_on_a_missing_clock_wait_for_it_until_the_next_run() {
 
 #[test]
 fn timers_on_a_clock_that_does_not_come_are_cancelled_with_a_warning() {
-    let mut app = app();
-    app.insert_resource(FallbackErrorHandler(record));
-    let arena = app.world_mut().spawn_empty().id();
-    let armed = spawn(&mut app, "armed", Timer::after(ms(100)));
-    advance_ms(&mut app, 30);
-    let new = spawn(&mut app, "new", Timer::after(ms(100)));
-    for unit in [armed, new] {
-        enter(&mut app, unit, arena);
-    }
+    let (mut app, arena, [armed, new]) = timers_on_a_missing_clock();
     assert_eq!(cancelled(&mut app), [], "the clock may still come");
     advance_ms(&mut app, 0);
     let gone = [armed, new].map(|timer| (timer, CancelReason::ClockGone));

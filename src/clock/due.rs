@@ -42,6 +42,12 @@ impl TimeLines {
         &self.wakes[line(top)]
     }
 
+    /// Sets the time of a clock on the line that it is on.
+    fn move_on(&mut self, key: ClockKey, top: ClockKey, time: u64) {
+        self.wakes[line(top)].set(key, time);
+    }
+
+    /// Puts a clock on a line.
     fn set(&mut self, key: ClockKey, top: ClockKey, time: u64) {
         let line = line(top);
         for (nth, wakes) in self.wakes.iter_mut().enumerate() {
@@ -68,7 +74,8 @@ impl ClockTable {
         let is_changed = row.look != look;
         row.look = look;
         if is_changed {
-            self.set_wake(key);
+            let (top, time) = self.wake(key);
+            self.lines.move_on(key, top, time.unwrap_or(NEVER));
         }
         is_changed
     }

@@ -518,7 +518,7 @@ impl ClockQueue {
         let is_armed = self.timers.release_if(key, |timer| {
             is_too_deep = timer.burst >= burst_limit;
             timer.set(Mark::Listed, is_too_deep);
-            timer.set(Mark::New, is_too_deep && timer.is(Mark::New));
+            timer.set(Mark::New, false);
             !is_too_deep && !timer.is_halted()
         });
         match () {

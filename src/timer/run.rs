@@ -23,7 +23,7 @@ use super::{
     turn::{FireParams, Fired, Turns},
 };
 use crate::{
-    clock::{Cadence, ClockTable, Scope, end_arrival, is_game_stopped_in},
+    clock::{Cadence, ClockTable, Scope, end_arrival},
     owner::OwnedBy,
 };
 
@@ -79,10 +79,12 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
     let mut queues = world.resource_mut::<TimerQueues>();
     queues.begin_run(scope);
     let burst_limit = queues.burst_limit.get();
+    let depth = RunDepth::begin(world);
     let run = Run {
         scope,
         cadence,
         burst_limit,
+        is_outermost: depth.is_outermost(),
     };
     run.execute(world, params)
 }
@@ -91,29 +93,36 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) scope: Scope,
-    cadence: Cadence,
+    pub(super) cadence: Cadence,
     /// The number of firings of one timer from which on its deadlines are skipped.
     pub(super) burst_limit: u32,
+    /// A handler may run a schedule, which nests a run inside this one.
+    pub(super) is_outermost: bool,
 }
 
 impl Run {
     /// Writes and ends what is left from the previous run, and fires the due timers. With exact frames, goes through
     /// the deadlines of the frame one after the other.
     fn execute(&self, world: &mut World, params: &mut FireParams) -> Result {
-        let token = RunDepth::begin(world);
-        // A handler may run a schedule, which nests a run inside this one.
-        let is_outermost = token.is_outermost();
         write_cancelled(world);
-        if is_outermost {
+        if self.is_outermost {
             self.end_finished(world);
         }
-        let mut deepest = self.fire(world, params)?;
+        let due = mem::take(&mut world.resource_mut::<TimerQueues>().arming.due);
+        let mut turns = Turns::find(due, world.resource::<ClockTable>(), self.scope);
         // Each step is later than the one before, or uses up a part of `burst_limit`: see `TimerQueues::release`.
-        while is_outermost && self.step(world, deepest) {
-            deepest = self.fire(world, params)?;
+        loop {
+            self.fire(world, params, &mut turns)?;
+            if !self.is_outermost || !world.resource::<ClockTable>().is_exact(self.scope) {
+                break;
+            }
+            self.settle(world, turns.longest);
+            params.get_mut(world)?.step(&mut turns, self);
         }
-        if is_outermost {
-            world.resource_mut::<TimerQueues>().end_bursts();
+        let mut queues = world.resource_mut::<TimerQueues>();
+        queues.arming.due = turns.into_due();
+        if self.is_outermost {
+            queues.end_bursts();
         }
         Ok(())
     }
@@ -125,37 +134,19 @@ impl Run {
         }
     }
 
-    /// Lets the clocks of an exact frame advance to its next deadline, or to its end. Returns `false` at the end.
-    fn step(&self, world: &mut World, deepest: u32) -> bool {
-        let (table, queues) = (
-            world.resource::<ClockTable>(),
-            world.resource::<TimerQueues>(),
-        );
-        if !table.is_exact(self.scope) {
-            return false;
-        }
-        let has_new = !queues.arming.swap_list.is_empty();
-        if has_new || queues.reports.has_ended(self.scope) || !table.is_settled() {
-            self.settle(world, deepest);
-        }
-        let is_game_stopped = is_game_stopped_in(world);
-        let mut table = world.resource_mut::<ClockTable>();
-        table.step(self.cadence, is_game_stopped)
-    }
-
     /// Ends finished timers, settles clocks and releases new timers, at the instant at which this was asked for. So it
-    /// does not depend on the lengths of the frames. What observers and commands arm meanwhile lengthens the deepest
+    /// does not depend on the lengths of the frames. What observers and commands arm meanwhile lengthens the longest
     /// chain of the instant.
-    fn settle(&self, world: &mut World, mut deepest: u32) {
+    fn settle(&self, world: &mut World, mut longest: u32) {
         loop {
-            set_depth(world, deepest);
+            set_depth(world, longest);
             self.end_finished(world);
             end_arrival(world, add_modified_clocks);
             swap(world);
             if !world.resource::<TimerQueues>().has_new() {
                 break;
             }
-            deepest = deepest.saturating_add(1);
+            longest = longest.saturating_add(1);
         }
         set_depth(world, 0);
     }
@@ -166,36 +157,23 @@ impl Run {
     /// The loop ends: no clock gets a turn that was not on the list at the start, and a turn keeps the time at which it
     /// began, whatever the handlers do. What they arm is parked until the next swap, and a timer that repeats within
     /// its turn is bounded by `burst_limit`.
-    ///
-    /// Returns the depth of what the deepest handler armed in an exact frame.
-    fn fire(&self, world: &mut World, params: &mut FireParams) -> Result<u32> {
-        let mut deepest = 0;
-        let mut queues = world.resource_mut::<TimerQueues>();
-        let mut due = mem::take(&mut queues.arming.due);
-        let table = world.resource::<ClockTable>();
-        table.find_due(self.scope, &mut due);
-        let is_exact = table.is_exact(self.scope);
-        let mut turns = Turns::new(&due);
+    fn fire(&self, world: &mut World, params: &mut FireParams, turns: &mut Turns) -> Result {
         let mut observed = Observed::of(world);
         loop {
             // Fires what no code of the game sees, and returns the first firing that some code does.
-            let next = params.get_mut(world)?.next(&mut turns, self, observed);
+            let next = params.get_mut(world)?.next(turns, self, observed);
             let Some(fired) = next else {
-                break;
+                return Ok(());
             };
-            // What the handlers arm belongs to the chain of this timer.
-            let depth = is_exact.then(|| fired.depth.saturating_add(1));
-            let outer = depth.map(|depth| set_depth(world, depth));
+            let outer = fired.chain.map(|length| set_depth(world, length));
             self.handle(world, fired);
             outer.map(|outer| set_depth(world, outer));
-            deepest = deepest.max(depth.unwrap_or(0));
+            turns.longest = turns.longest.max(fired.chain.unwrap_or(0));
             // The handler may have added an observer. If it has removed one, a firing that nobody sees is slower.
             if observed != Observed::Everywhere {
                 observed = Observed::of(world);
             }
         }
-        world.resource_mut::<TimerQueues>().arming.due = due;
-        Ok(deepest)
     }
 
     /// Runs the reactions to a firing.

@@ -1,6 +1,7 @@
 //! The turn of a clock: its due timers fire, one after the other, until code of the game sees one.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use bevy_ecs::{
     entity_disabling::Disabled,
@@ -22,7 +23,7 @@ use super::{
     undo::{TimerJournal, note_due},
 };
 use crate::{
-    clock::{Age, ClockKey, ClockTable, DueClock, PackedClockId, Reading, Scope},
+    clock::{Age, ClockKey, ClockTable, DueClock, PackedClockId, Reading, Scope, is_game_stopped},
     owner::OwnedBy,
     queue::{Key, prefetch},
 };
@@ -58,24 +59,36 @@ pub(super) struct Turn {
     skipped_to: Option<u64>,
 }
 
-/// The clocks that have yet to have their turns in a run, and the turn of one of them.
-pub(super) struct Turns<'d> {
-    due: &'d [DueClock],
+/// The clocks that have a turn at one instant, and the turn of one of them.
+#[derive(Default)]
+pub(super) struct Turns {
+    due: Vec<DueClock>,
+    /// The number of clocks that have had their turns.
+    past: usize,
     turn: Option<Turn>,
     /// The number of the next clocks whose memory has been prefetched.
     ahead: usize,
+    /// The length of the longest chain of the instant, in an exact frame.
+    pub(super) longest: u32,
 }
 
 /// The number of clocks whose cache misses overlap.
 const AHEAD: usize = 16;
 
-impl<'d> Turns<'d> {
-    pub(super) fn new(due: &'d [DueClock]) -> Self {
-        Self {
+impl Turns {
+    /// Finds the clocks on which something is due now.
+    pub(super) fn find(due: Vec<DueClock>, table: &ClockTable, scope: Scope) -> Self {
+        let mut turns = Self {
             due,
-            turn: None,
-            ahead: 0,
-        }
+            ..Self::default()
+        };
+        table.find_due(scope, &mut turns.due);
+        turns
+    }
+
+    /// Returns the memory for the next run.
+    pub(super) fn into_due(self) -> Vec<DueClock> {
+        self.due
     }
 }
 
@@ -128,7 +141,7 @@ impl Turn {
             place: (self.clock, key),
             needs_owner: timer.is(Mark::Owned),
             is_observed: false,
-            depth,
+            chain: self.end.map(|_| depth.saturating_add(1)),
             reaction: timer.reaction,
         }
     }
@@ -142,8 +155,8 @@ pub(super) struct Fired {
     /// Whether the timer has an owner who is not known yet.
     pub(super) needs_owner: bool,
     pub(super) is_observed: bool,
-    /// The number of firings before this one in its burst or chain.
-    pub(super) depth: u32,
+    /// The length of the chain up to this firing, in an exact frame. What its handlers arm belongs to it.
+    pub(super) chain: Option<u32>,
     pub(super) reaction: Reaction,
 }
 
@@ -163,7 +176,8 @@ impl Fired {
 }
 
 impl Firing<'_, '_> {
-    /// Fires the due timers, up to the first that has to be handled, and returns that one.
+    /// Fires the due timers, up to the first that has to be handled, and returns that one. An exact frame goes on to
+    /// its next deadline, unless something has to be settled first.
     pub(super) fn next(
         &mut self,
         turns: &mut Turns,
@@ -178,15 +192,40 @@ impl Firing<'_, '_> {
                 }
                 self.end(turn);
             }
-            let (clock, rest) = turns.due.split_first()?;
-            if turns.ahead == 0 && !rest.is_empty() {
+            let next = &turns.due[turns.past..];
+            let Some(clock) = next.first() else {
+                if self.has_unsettled(run) || !self.step(turns, run) {
+                    return None;
+                }
+                continue;
+            };
+            if turns.ahead == 0 && next.len() > 1 {
                 turns.ahead = AHEAD;
-                self.prefetch(&turns.due[..turns.due.len().min(AHEAD)]);
+                self.prefetch(&next[..next.len().min(AHEAD)]);
             }
             turns.ahead = turns.ahead.saturating_sub(1);
-            turns.due = rest;
+            turns.past += 1;
             turns.turn = Turn::begin(&self.clocks, self.game.as_deref(), clock, run.scope);
         }
+    }
+
+    /// Lets the clocks of an exact frame advance to its next deadline, or to its end. Returns `false` at the end.
+    pub(super) fn step(&mut self, turns: &mut Turns, run: &Run) -> bool {
+        let is_game_stopped = self.game.as_deref().is_some_and(is_game_stopped);
+        let goes_on = run.is_outermost
+            && self.clocks.is_exact(run.scope)
+            && self.clocks.step(run.cadence, is_game_stopped);
+        if goes_on {
+            *turns = Turns::find(mem::take(&mut turns.due), &self.clocks, run.scope);
+        }
+        goes_on
+    }
+
+    /// Returns `true` if finished timers, clocks or new timers wait for the end of the instant.
+    fn has_unsettled(&self, run: &Run) -> bool {
+        let queues = &self.queues;
+        let has_new = !queues.arming.swap_list.is_empty();
+        has_new || queues.reports.has_ended(run.scope) || !self.clocks.is_settled()
     }
 
     /// Ends a turn if the last handler has stopped the clock. If it has set the clock, what became due waits for the
@@ -327,7 +366,7 @@ impl FiringQueue<'_> {
         match next {
             Some(next) => {
                 due.rearm(next);
-                if turn.end.is_some() && fired.depth + 1 >= run.burst_limit {
+                if fired.chain.is_some_and(|length| length >= run.burst_limit) {
                     self.end_burst(turn.clock, key, next);
                 }
             }

@@ -1022,3 +1022,15 @@ fn a_new_timer_on_the_clock_of_an_owner_that_goes_with_another_one_is_cancelled_
         Frame(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_timer_that_waits_for_the_next_exact_frame_keeps_its_remaining_time_on_another_clock() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: true };
+    check(rules, &[
+        Arm(5, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Update(0, 0, None),
+        Act(5, Some(Named)),
+        Arm(0, Spec { delay: 8, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 2, missed: Burst, done: Despawns, on: None }),
+        Move(1, 0, 9, then(&[&[], &[], &[], &[], &[], &[Ask(0, One(0), Spec { delay: 4, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[Clock(0, Real, Zero)]])),
+    ]);
+}

@@ -74,7 +74,7 @@ use crate::seconds::{IntoDuration, or_panic};
 /// schedules, for the clocks that the [fixed clock](ClockId::Fixed) drives. In between, every reader
 /// sees the same time, unless a clock is told to jump.
 ///
-/// A change counts from the time that the clock shows, and is in force at once. A pause, a speed of zero and
+/// A change counts from the time that the clock shows, and takes effect at once. A pause, a speed of zero and
 /// `Time::<Virtual>::pause` stop a clock even in the middle of a run. Only the fixed steps that Bevy has counted
 /// for the frame still run.
 ///

@@ -25,7 +25,8 @@ use crate::{
 ///
 /// It holds once for all firings since it was last checked. A firing is forgotten after two frames.
 /// The timer's entity must still have the component. Do not combine it with [`TimerAction::despawn`]: the
-/// entity is gone before the check.
+/// entity is gone before the check. With [exact frames](crate::DuePlugin::exact_frames), the same is true of an owned
+/// timer that has finished, such as a keyed one.
 ///
 /// To handle each firing, read the [`TimerFired`] messages instead. Combine two of these conditions
 /// with Bevy's `or_eager`: `or_else` does not check the second one if the first one holds, so the

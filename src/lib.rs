@@ -22,7 +22,7 @@
 //! |---|---|
 //! | How do I stun an enemy? | [`pause_for(2.0)`][`pause_for`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`Paused`] or [`PausedBy`]: [stun](guide::cookbook::stun). |
 //! | How do I refresh a poison? | [`refresh_timer`] renews the ticks and keeps the next one on time. Observe [`OwnedTimerFired`] on the enemy for each tick: [poison](guide::cookbook::poison). |
-//! | In what order do timers fire if they are due in the same frame? | On one clock, by deadline. With equal deadlines, in the order in which they were armed. One clock comes after the other: [order](guide::model#order). |
+//! | In what order do timers fire if they are due in the same frame? | On one clock, by deadline. With equal deadlines, in the order in which they were armed. Clocks run one after another: [order](guide::model#order). |
 //! | What happens while the game is paused? | Timers, lifetimes, cooldowns and callbacks on game time wait, and keep their remaining time. Timers on [`ClockId::Real`] and `Frames` still fire: [clocks](guide::clocks), [pause menu](guide::cookbook::pause_menu). |
 #![cfg_attr(
     feature = "serialize",

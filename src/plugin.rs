@@ -59,9 +59,9 @@ use crate::{
 /// run. Then it fires the timers that are due, and calls the update callbacks. Last it delivers the
 /// messages. A fixed step delivers no messages.
 ///
-/// With [exact frames](Self::exact_frames), the first two steps are done at each instant of the frame at which
-/// something is due. So what fires "in the next run" fires at the next instant at which it is due, which may be in the
-/// same frame.
+/// With [exact frames](Self::exact_frames), timers are added and fire at each instant of the frame at which something is
+/// due. So what fires "in the next run" fires at the next instant at which it is due, which may be in the same frame. The
+/// callbacks are called once, at the end of the frame.
 ///
 /// # Promises
 ///
@@ -181,7 +181,8 @@ pub struct DuePlugin {
     /// By default, all clocks show the end of the frame while its timers fire. What a handler starts, pauses or slows
     /// counts from there, up to a frame later than the deadline. With exact frames, each handler finds the clocks at
     /// its deadline, and what it arms may fire later in the same frame. Then equal inputs give equal games, whatever
-    /// the lengths of the frames. The [guide](crate::guide::long_frames) says when to choose which.
+    /// the lengths of the frames. The [guide](crate::guide::long_frames) says when to choose which, and what still
+    /// happens once per frame: systems, callbacks, messages and fixed steps.
     ///
     /// The clocks then show the end of the previous frame until the timers run. Bevy has counted the frame before: a
     /// handler that pauses `Time<Virtual>` stops its clock at the deadline, and the rest of the frame passes after the

@@ -80,6 +80,7 @@ enum Deed {
     Blink(usize),
     SetParent(usize, Place),
     Advance(usize, u64),
+    Forward(Place, u64),
     Enter(usize, Place),
     Stun(usize, u64),
     /// Pauses a unit as long as a keyed timer.
@@ -189,6 +190,7 @@ impl Played {
                 clocks.get_mut(clock(nth)).unwrap().set_parent(parent).ok();
             }
             Deed::Advance(nth, span) => clocks.get_mut(clock(nth)).unwrap().advance_by(ms(span)),
+            Deed::Forward(place, span) => commands.fast_forward(self.clock(place), ms(span)),
             Deed::Enter(nth, place) => {
                 _ = commands
                     .entity(unit(nth))
@@ -392,6 +394,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
         1 => clock().prop_map(Deed::Blink),
         1 => (clock(), any_place(CLOCKS)).prop_map(|(clock, place)| Deed::SetParent(clock, place)),
         1 => (clock(), any_span()).prop_map(|(clock, span)| Deed::Advance(clock, span)),
+        1 => (any_place(CLOCKS), any_span()).prop_map(|(place, span)| Deed::Forward(place, span)),
         1 => (unit(), any_place(CLOCKS)).prop_map(|(unit, place)| Deed::Enter(unit, place)),
         2 => (unit(), any_span()).prop_map(|(unit, span)| Deed::Stun(unit, span)),
         1 => (unit(), any_span()).prop_map(|(unit, span)| Deed::Freeze(unit, span)),

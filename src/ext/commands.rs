@@ -82,7 +82,8 @@ pub trait DueCommandsExt<'w, 's>: BorrowMut<Commands<'w, 's>> {
     /// Runs a clock for `span`, as [`World::fast_forward`](crate::DueWorldExt::fast_forward) does.
     ///
     /// A handler of a timer may call this, too: the clock runs at the end of the run, after all timers that are due. If
-    /// handlers ask for more on the way, that waits for the next run.
+    /// handlers ask for more on the way, that waits for the next run. With [exact
+    /// frames](crate::DuePlugin::exact_frames), both happen at the instant of the frame at which they were asked for.
     ///
     /// If there is no such clock, Bevy's error handler gets a [`ClockError`](crate::clock::ClockError).
     ///

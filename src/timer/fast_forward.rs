@@ -1,6 +1,7 @@
 //! Fast-forward: running timers at their deadlines without waiting.
 
-use core::{mem, time::Duration};
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use bevy_ecs::{prelude::*, system::SystemState};
 
@@ -27,6 +28,21 @@ pub(crate) fn fast_forward(
     clock: ClockId,
     span: Duration,
 ) -> Result<RunStats, ClockError> {
+    refuse_in_run(world)?;
+    forward(world, clock, span)
+}
+
+/// Returns an error if a handler of a timer is running. Otherwise, applies pending commands.
+fn refuse_in_run(world: &mut World) -> Result<(), ClockError> {
+    // Pending commands may change timers.
+    world.flush();
+    match RunDepth::is_active(world) {
+        true => Err(ClockError::Running),
+        false => Ok(()),
+    }
+}
+
+fn forward(world: &mut World, clock: ClockId, span: Duration) -> Result<RunStats, ClockError> {
     let mut forward = Forward::begin(world, clock)?;
     forward.run(world);
     let mut left = saturating_nanos(span);
@@ -59,18 +75,18 @@ pub(crate) fn fast_forward_soon(
     fast_forward(world, clock, span).map(|_| ())
 }
 
-/// Runs the clocks for which the handlers of a run have asked. What handlers ask for on the way waits for the next
-/// run.
-pub(super) fn fast_forward_asked(world: &mut World) {
-    if world.resource::<TimerQueues>().forwards.is_empty() || RunDepth::is_active(world) {
-        return;
-    }
-    let asked = mem::take(&mut world.resource_mut::<TimerQueues>().forwards);
+/// Runs the clocks for which the handlers of a run have asked, up to `limit` of them. What handlers ask for on the way
+/// waits for the next call. Returns how many more there may be.
+pub(super) fn fast_forward_asked(world: &mut World, limit: usize) -> usize {
+    let forwards = &mut world.resource_mut::<TimerQueues>().forwards;
+    let asked: Vec<_> = forwards.drain(..forwards.len().min(limit)).collect();
+    let left = limit - asked.len();
     for (clock, span) in asked {
-        if let Err(error) = fast_forward(world, clock, span) {
+        if let Err(error) = forward(world, clock, span) {
             report::<Forward>(world, error.into());
         }
     }
+    left
 }
 
 /// Ends a fast-forward or the way through an exact frame that a panic has broken off. Call this before the clocks are
@@ -88,6 +104,7 @@ pub(crate) fn fast_forward_to_next(
     world: &mut World,
     clock: ClockId,
 ) -> Result<Option<Duration>, ClockError> {
+    refuse_in_run(world)?;
     let mut forward = Forward::begin(world, clock)?;
     let next = forward.until_next(world, 0);
     let next = next.filter(|_| forward.is_running(world));
@@ -110,11 +127,7 @@ struct Forward {
 impl Forward {
     fn begin(world: &mut World, clock: ClockId) -> Result<Self, ClockError> {
         let unknown = ClockError::NoSuchClock(clock);
-        // Pending commands may change timers.
         world.flush();
-        if RunDepth::is_active(world) {
-            return Err(ClockError::Running);
-        }
         let is_game_stopped = is_game_stopped_in(world);
         let mut table = world.get_resource_mut::<ClockTable>().ok_or(unknown)?;
         let root = table.find(clock)?;

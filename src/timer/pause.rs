@@ -94,7 +94,9 @@ pub struct Paused;
 /// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target, so
 /// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it. An entity with this
 /// component [runs while it is paused](RunsWhilePaused), so a pause never delays its own end, even if its
-/// target owns it. For one pause per key, which a new one replaces, set a timer. The pause ends with its last firing:
+/// target owns it. For one pause per key, which a new one replaces, set a timer. The pause ends with its last firing. The
+/// timer is on the clock of its owner, so a slow of the owner prolongs it, unless you choose another clock with
+/// [`Timer::on`](crate::Timer::on):
 ///
 /// ```
 /// use bevy_due::{Timer, prelude::*, timer::Pauses};

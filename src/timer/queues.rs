@@ -581,6 +581,7 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
     let any_run = || {
         !queues.arming.swap_list.is_empty()
             || queues.reports.cancelled.len() > 0
+            || !queues.forwards.is_empty()
             || table.is_some_and(ClockTable::awaits_run)
     };
     !queues.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()

@@ -68,7 +68,9 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireP
     forget_written(world);
     swap(world);
     run(world, Scope::Of(cadence), params)?;
-    fast_forward_asked(world);
+    if !RunDepth::is_active(world) {
+        fast_forward_asked(world, usize::MAX);
+    }
     Ok(())
 }
 
@@ -105,18 +107,20 @@ impl Run {
     /// the deadlines of the frame one after the other.
     fn execute(&self, world: &mut World, params: &mut FireParams) -> Result {
         write_cancelled(world);
-        if self.is_outermost {
+        // No handler waits for the end of a fast-forward.
+        if self.is_outermost || matches!(self.scope, Scope::Under(_)) {
             self.end_finished(world);
         }
         let due = mem::take(&mut world.resource_mut::<TimerQueues>().arming.due);
         let mut turns = Turns::find(due, world.resource::<ClockTable>(), self.scope);
+        let mut forwards_left = self.burst_limit as usize;
         // Each step is later than the one before, or uses up a part of `burst_limit`: see `TimerQueues::release`.
         loop {
             self.fire(world, params, &mut turns)?;
             if !self.is_outermost || !world.resource::<ClockTable>().is_exact(self.scope) {
                 break;
             }
-            self.settle(world, turns.longest);
+            self.settle(world, turns.longest, &mut forwards_left);
             params.get_mut(world)?.step(&mut turns, self);
         }
         let mut queues = world.resource_mut::<TimerQueues>();
@@ -134,21 +138,26 @@ impl Run {
         }
     }
 
-    /// Ends finished timers, settles clocks and releases new timers, at the instant at which this was asked for. So it
-    /// does not depend on the lengths of the frames. What observers and commands arm meanwhile lengthens the longest
-    /// chain of the instant.
-    fn settle(&self, world: &mut World, mut longest: u32) {
+    /// Runs fast-forwards, ends finished timers, settles clocks and releases new timers, at the instant at which this
+    /// was asked for. So it does not depend on the lengths of the frames. What observers and commands arm meanwhile
+    /// lengthens the longest chain of the instant.
+    ///
+    /// A frame has at most as many fast-forwards as a burst has firings. The others wait for its end.
+    fn settle(&self, world: &mut World, mut longest: u32, forwards_left: &mut usize) {
         loop {
+            *forwards_left = fast_forward_asked(world, *forwards_left);
             set_depth(world, longest);
             self.end_finished(world);
             end_arrival(world, add_modified_clocks);
             swap(world);
-            if !world.resource::<TimerQueues>().has_new() {
+            set_depth(world, 0);
+            let queues = world.resource::<TimerQueues>();
+            let has_new = queues.has_new();
+            if !has_new && (queues.forwards.is_empty() || *forwards_left == 0) {
                 break;
             }
-            longest = longest.saturating_add(1);
+            longest = longest.saturating_add(u32::from(has_new));
         }
-        set_depth(world, 0);
     }
 
     /// Fires the due timers, one clock after the other. The turn of a clock ends when nothing on it is due any

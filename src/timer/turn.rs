@@ -221,11 +221,12 @@ impl Firing<'_, '_> {
         goes_on
     }
 
-    /// Returns `true` if finished timers, clocks or new timers wait for the end of the instant.
+    /// Returns `true` if finished timers, clocks, new timers or fast-forwards wait for the end of the instant.
     fn has_unsettled(&self, run: &Run) -> bool {
         let queues = &self.queues;
         let has_new = !queues.arming.swap_list.is_empty();
-        has_new || queues.reports.has_ended(run.scope) || !self.clocks.is_settled()
+        let has_ended = queues.reports.has_ended(run.scope);
+        has_new || has_ended || !queues.forwards.is_empty() || !self.clocks.is_settled()
     }
 
     /// Ends a turn if the last handler has stopped the clock. If it has set the clock, what became due waits for the

@@ -120,3 +120,34 @@ fn a_chain_goes_on_in_the_next_frame_if_its_handlers_run_schedules() {
         "{firings} firings of a tree with {LIMIT} levels"
     );
 }
+
+#[test]
+fn a_fast_forward_that_a_handler_asks_for_runs_at_its_instant() {
+    for frame in [100, 1_000] {
+        let mut app = exact_app();
+        let arena = spawn_clock(&mut app, Clock::new());
+        let mut commands = app.world_mut().commands();
+        commands
+            .after(0.2)
+            .queue(move |commands: &mut Commands| commands.fast_forward(arena, 10));
+        spawn(&mut app, "later", Timer::after(10.3).on(arena));
+        for _ in 0..1_000 / frame {
+            advance_ms(&mut app, frame);
+        }
+        assert_eq!(now(&app, arena), ms(11_000));
+        assert_eq!(now(&app, ClockId::Virtual), ms(1_000));
+    }
+}
+
+#[test]
+fn handlers_that_ask_for_one_fast_forward_after_the_other_do_not_hold_up_the_frame() {
+    let mut app = exact_app();
+    let arena = spawn_clock(&mut app, Clock::new());
+    app.add_observer(move |_: On<TimerFired>, mut commands: Commands| {
+        commands.fast_forward(arena, ms(10));
+    });
+    spawn(&mut app, "x", Timer::every(ms(10)).on(arena));
+    advance_ms(&mut app, 10);
+    // The first, as many as a burst has, and one at the end of the frame.
+    assert_eq!(firings(&mut app).len(), LIMIT as usize + 2);
+}

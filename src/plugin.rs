@@ -343,8 +343,7 @@ impl DuePlugin {
         world.register_component::<PausedBy>();
         world.register_component::<Owned>();
         world.register_component::<SpeedModifiers>();
-        let mut clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
-        clocks.set_exact_frames(self.exact_frames);
+        let clocks = ClockTable::new(self.exact_frames, |clock| bevy_time(world, clock).0);
         let queues = TimerQueues::new(world, self.delay_seed, self.burst_limit, report_time_out);
         let updates = UpdateRosters::new(world);
         // An observer shares the entity of a resource, any one: this takes less memory, and a game that despawns every

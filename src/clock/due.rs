@@ -178,7 +178,7 @@ impl ClockTable {
     pub(crate) fn begin_forward(&mut self, key: ClockKey, is_game_stopped: bool) {
         self.order_loaded();
         self.load.clocks.clear();
-        self.lines.was_stopped = self.is_stopped(key) || key == VIRTUAL && is_game_stopped;
+        self.lines.was_stopped = self.stands_still(key, is_game_stopped);
         if built_in_id(key).is_none() {
             self.settle(key);
             self.lines.forward = Some(key);
@@ -193,8 +193,12 @@ impl ClockTable {
         age: Age,
         is_game_stopped: bool,
     ) -> bool {
-        let is_stopped = || self.is_stopped(key) || key == VIRTUAL && is_game_stopped;
-        self.rows.get_of_age(key, age).is_some() && (self.lines.was_stopped || !is_stopped())
+        let may_run = || self.lines.was_stopped || !self.stands_still(key, is_game_stopped);
+        self.rows.get_of_age(key, age).is_some() && may_run()
+    }
+
+    fn stands_still(&self, key: ClockKey, is_game_stopped: bool) -> bool {
+        self.is_stopped(key) || key == VIRTUAL && is_game_stopped
     }
 
     /// Returns the clock that was fast-forwarded to the time line of its parent.

@@ -4,7 +4,7 @@
 //! handler finds all clocks at the deadline that fires.
 
 use super::{
-    row::{BUILT_IN, Cadence, ClockKey, FRAMES, VIRTUAL, built_in_id},
+    row::{BUILT_IN, Cadence, ClockKey, FRAMES, Row, VIRTUAL, built_in_id},
     table::{ClockTable, FRAME, Scope},
 };
 
@@ -18,11 +18,6 @@ pub(super) struct ExactFrames {
 }
 
 impl ClockTable {
-    /// Lets frames go through their deadlines one after the other.
-    pub(crate) fn set_exact_frames(&mut self, is_on: bool) {
-        self.frames.is_on = is_on;
-    }
-
     /// Advances the built-in clocks of a cadence to the times that Bevy shows for them, or begins an exact frame. Each
     /// time comes with its latest step.
     pub(super) fn advance(&mut self, cadence: Cadence, times: [(u64, u64); BUILT_IN.len()]) {
@@ -149,17 +144,13 @@ impl ClockTable {
     /// Returns the time on a clock at the end of the frame, at its present speed, or `None` in a run that is not exact.
     /// The clock shows `now`.
     pub(crate) fn end_of_frame(&self, clock: ClockKey, scope: Scope, now: u64) -> Option<u64> {
-        let passes = || self.time_at_end(clock).unwrap_or(now);
-        self.is_exact(scope).then(passes)
-    }
-
-    /// Returns the time on a clock at the end of the frame, or `None` if no time of a frame passes on it.
-    fn time_at_end(&self, clock: ClockKey) -> Option<u64> {
-        let end = self.rows.time_below(clock, |root, row| {
+        let end_on_root = |root: ClockKey, row: &Row| {
             let behind = *self.frames.behind.get(root as usize)?;
             Some(row.time_after(behind?))
-        });
-        Some(end?.now)
+        };
+        let end = || self.rows.time_below(clock, end_on_root);
+        self.is_exact(scope)
+            .then(|| end().map_or(now, |end| end.now))
     }
 
     /// Returns `true` if a deadline passes on a time line in the rest of an exact frame.

@@ -9,7 +9,10 @@ use bevy_reflect::prelude::*;
 use smallvec::SmallVec;
 
 use super::{id::ClockError, table::ClockTable, time::Speed};
-use crate::copies::{join_list, remove_if_empty};
+use crate::{
+    copies::{join_list, remove_if_empty},
+    seconds::or_panic,
+};
 
 /// Multiplies the speed of a [`Clock`](crate::Clock), as long as this component exists.
 ///
@@ -131,10 +134,7 @@ impl SpeedModifier {
     #[must_use]
     #[track_caller]
     pub fn new(clock: Entity, factor: f64) -> Self {
-        match Self::try_new(clock, factor) {
-            Ok(modifier) => modifier,
-            Err(error) => panic!("{error}"),
-        }
+        or_panic(Self::try_new(clock, factor))
     }
 
     /// Creates a modifier of the clock on this entity, or returns an error if the factor is

@@ -9,11 +9,11 @@ use bevy_ecs::{
 use smallvec::SmallVec;
 
 use super::{
-    Clock, Parent, Settings,
+    Clock, Settings,
     id::ClockId,
     time::{Reading, Speed},
 };
-use crate::queue::NEVER;
+use crate::queue::{NEVER, shrink};
 
 /// The index of a clock in the table. A key is reused once its clock is gone.
 pub(crate) type ClockKey = u32;
@@ -351,9 +351,8 @@ impl Rows {
             self.rows.pop();
             self.vacant.remove(&(self.rows.len() as ClockKey));
         }
-        if self.rows.capacity() > 64 + 4 * self.rows.len() {
-            self.rows.shrink_to(2 * self.rows.len());
-        }
+        let len = self.rows.len();
+        shrink(&mut self.rows, len);
         Some(row)
     }
 
@@ -485,12 +484,8 @@ impl Rows {
 
 /// Returns the entity on which the parent of a clock should be, if the clock has none.
 fn missing(key: ClockKey, row: &Row) -> Option<(Entity, ClockKey)> {
-    match row.settings.parent {
-        Parent::Default(ClockId::Own(parent)) | Parent::Chosen(ClockId::Own(parent))
-            if row.driver == Driver::Missing =>
-        {
-            Some((parent, key))
-        }
+    match row.settings.parent.id()? {
+        ClockId::Own(parent) if row.driver == Driver::Missing => Some((parent, key)),
         _ => None,
     }
 }

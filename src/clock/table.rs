@@ -8,7 +8,6 @@ use bevy_platform::sync::{
     Arc,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
-use bevy_time::{Time, Virtual};
 use smallvec::SmallVec;
 
 #[cfg(feature = "serialize")]
@@ -19,7 +18,6 @@ use super::{
     frame::ExactFrames,
     id::{ClockError, ClockId},
     load::Load,
-    params::is_game_stopped,
     row::{
         Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, MANUAL, Past, Row, Rows, VIRTUAL,
         built_in_id, built_in_key,
@@ -102,8 +100,10 @@ impl ClockTable {
     pub(crate) const GAME: (ClockKey, Age) = (VIRTUAL, VIRTUAL as Age);
 
     /// Creates a table with the built-in clocks. `elapsed` returns the time that Bevy shows.
-    pub(crate) fn new(elapsed: impl Fn(ClockId) -> u64) -> Self {
+    /// With exact frames, a frame goes through its deadlines one after the other.
+    pub(crate) fn new(has_exact_frames: bool, elapsed: impl Fn(ClockId) -> u64) -> Self {
         let mut table = Self::default();
+        table.frames.is_on = has_exact_frames;
         for (key, id) in (0..).zip(BUILT_IN) {
             let seen = elapsed(id);
             let mut time = Reading::ZERO;
@@ -295,18 +295,18 @@ impl ClockTable {
     /// settings or the game, it or a clock above it. What is above the clock at the top of a fast-forward does not
     /// matter, and nothing stops that clock if it was stopped when the fast-forward began.
     #[inline]
-    pub(crate) fn read_running<'g>(
+    pub(crate) fn read_running(
         &self,
         clock: (ClockKey, Age),
         scope: Scope,
-        game: impl Fn() -> Option<&'g Time<Virtual>>,
+        is_game_stopped: bool,
     ) -> Option<Reading> {
         let row = self.rows.get_of_age(clock.0, clock.1)?;
-        let is_stopped_game = |at| at == VIRTUAL && game().is_some_and(is_game_stopped);
         let mut lineage = SmallVec::<[&Row; 8]>::new();
         let (mut at, mut top) = (clock.0, row);
         while scope != Scope::Under(at) {
-            if top.is_stopped() || top.driver == Driver::Missing || is_stopped_game(at) {
+            if top.driver == Driver::Missing || top.is_stopped() || at == VIRTUAL && is_game_stopped
+            {
                 return None;
             }
             let Driver::Clock(parent) = top.driver else {
@@ -316,7 +316,7 @@ impl ClockTable {
             (at, top) = (parent, self.rows.get(parent)?);
         }
         let above = match scope {
-            Scope::Under(_) if !self.is_forward_running(at, top.age, is_stopped_game(at)) => {
+            Scope::Under(_) if !self.is_forward_running(at, top.age, is_game_stopped) => {
                 return None;
             }
             Scope::Under(forwarded) if forwarded == at => self.reading(at)?,
@@ -331,7 +331,7 @@ impl ClockTable {
     #[cfg(feature = "worlds")]
     pub(crate) fn running_root(&self, key: ClockKey, age: Age) -> Option<ClockId> {
         let scope = Scope::Of(Cadence::Frame);
-        self.read_running((key, age), scope, || None)?;
+        self.read_running((key, age), scope, false)?;
         built_in_id(self.rows.get(key)?.root)
     }
 

@@ -68,7 +68,7 @@ impl Clock {
 
 impl Game {
     fn new() -> Self {
-        let table = ClockTable::new(|_| 0);
+        let table = ClockTable::new(false, |_| 0);
         let mut model = vec![None; ALL];
         for (nth, clock) in model.iter_mut().enumerate().take(BUILT_IN.len()) {
             *clock = Some(Clock {

@@ -3,7 +3,7 @@
 use alloc::{vec, vec::Vec};
 
 use super::row::ClockKey;
-use crate::queue::NEVER;
+use crate::queue::{NEVER, shrink};
 
 /// The times at which something is due, by clock. Too early is harmless.
 ///
@@ -122,9 +122,7 @@ impl Wakes {
             let entries = &mut self.levels[level];
             let before = entries.len();
             entries.resize(len, NEVER);
-            if entries.capacity() > 4 * len.max(FAN_OUT) {
-                entries.shrink_to(2 * len);
-            }
+            shrink(entries, len);
             if level > 0 {
                 // The last entry that stays, and those that come, have other entries below.
                 for index in before.min(len).saturating_sub(1)..len {

@@ -74,7 +74,7 @@ impl ClockQueues {
         let mut queue = self.spare.pop().unwrap_or_default();
         self.least_spare = self.least_spare.min(self.spare.len());
         queue.timers.raise_floor(self.floor);
-        queue.trimmed = self.frame;
+        (queue.trimmed, queue.is_forgotten) = (self.frame, false);
         let (page, place) = (index / PAGE, index % PAGE);
         if self.pages.len() <= page {
             self.pages.resize_with(page + 1, Page::default);
@@ -109,8 +109,8 @@ impl ClockQueues {
         page.len -= 1;
         page.emptied = self.frame;
         if self.spare.len() < MAX_SPARE {
-            let forgotten = forgotten.filter(ClockQueue::is_short);
-            self.spare.extend(forgotten.map(ClockQueue::forgotten));
+            self.spare
+                .extend(forgotten.filter(|it| it.timers.is_short()));
         }
     }
 
@@ -174,18 +174,6 @@ impl ClockQueue {
     fn trim(&mut self, frame: u32) -> bool {
         let last = mem::replace(&mut self.trimmed, frame);
         self.timers.trim_after(frame.wrapping_sub(last))
-    }
-
-    /// Returns `true` if a queue without timers holds so little memory that it may be kept.
-    fn is_short(&self) -> bool {
-        self.timers.is_short()
-    }
-
-    /// Forgets the clock of a queue without timers.
-    fn forgotten(mut self) -> Self {
-        debug_assert_eq!(self.silent, 0, "silent timers in an empty queue");
-        self.is_forgotten = false;
-        self
     }
 }
 

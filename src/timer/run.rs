@@ -325,6 +325,11 @@ impl TimerQueues {
         listed.any(|place| self.timer(place).is_some_and(is_new))
     }
 
+    /// Returns `true` if timers wait for the next swap or for their end.
+    pub(super) fn is_waiting(&self, scope: Scope) -> bool {
+        !self.arming.swap_list.is_empty() || self.reports.has_ended(scope)
+    }
+
     /// Returns `true` if a handler of a timer is running.
     pub(crate) fn is_running(&self) -> bool {
         Arc::strong_count(&self.depth.0) > 1
@@ -334,11 +339,10 @@ impl TimerQueues {
     pub(crate) fn begin_idle(&mut self, clocks: &ClockTable, cadence: Cadence) -> bool {
         let scope = Scope::Of(cadence);
         let (arming, reports) = (&self.arming, &self.reports);
-        let has_new = !arming.swap_list.is_empty() || !arming.unhandled.is_empty();
-        let has_ended = reports.cancelled.len() > 0 || reports.has_ended(scope);
+        let is_told = !arming.unhandled.is_empty() || reports.cancelled.len() > 0;
         let is_due = clocks.may_be_due(scope);
         let is_asked = self.written.is_some() || !self.forwards.is_empty();
-        let is_idle = !(has_new || has_ended || is_due || is_asked);
+        let is_idle = !(self.is_waiting(scope) || is_told || is_due || is_asked);
         if is_idle {
             self.begin_run(scope);
         }

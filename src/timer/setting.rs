@@ -204,7 +204,7 @@ mod tests {
         let mut world = World::new();
         let queues = TimerQueues::new(&mut world, 0, NonZeroU32::MIN, |_, _| ());
         world.insert_resource(queues);
-        world.insert_resource(ClockTable::new(|_| 0));
+        world.insert_resource(ClockTable::new(false, |_| 0));
         let plain = world.spawn(Timer::after(1.0)).archetype().id();
         let acting = (Timer::after(1.0), TimerAction::despawn());
         let acting = world.spawn(acting).archetype().id();

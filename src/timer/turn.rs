@@ -96,11 +96,11 @@ impl Turn {
     /// Reads the time on a clock. A clock that is gone, or that something stops, has no turn.
     fn begin(
         table: &ClockTable,
-        game: Option<&Time<Virtual>>,
+        is_game_stopped: bool,
         &(_, age, clock): &DueClock,
         scope: Scope,
     ) -> Option<Self> {
-        let reading = table.read_running((clock, age), scope, || game)?;
+        let reading = table.read_running((clock, age), scope, is_game_stopped)?;
         Some(Self {
             clock,
             age,
@@ -205,13 +205,13 @@ impl Firing<'_, '_> {
             }
             turns.ahead = turns.ahead.saturating_sub(1);
             turns.past += 1;
-            turns.turn = Turn::begin(&self.clocks, self.game.as_deref(), clock, run.scope);
+            turns.turn = Turn::begin(&self.clocks, self.is_game_stopped(), clock, run.scope);
         }
     }
 
     /// Lets the clocks of an exact frame advance to its next deadline, or to its end. Returns `false` at the end.
     pub(super) fn step(&mut self, turns: &mut Turns, run: &Run) -> bool {
-        let is_game_stopped = self.game.as_deref().is_some_and(is_game_stopped);
+        let is_game_stopped = self.is_game_stopped();
         let goes_on = run.is_outermost
             && self.clocks.is_exact(run.scope)
             && self.clocks.step(run.cadence, is_game_stopped);
@@ -224,9 +224,7 @@ impl Firing<'_, '_> {
     /// Returns `true` if finished timers, clocks, new timers or fast-forwards wait for the end of the instant.
     fn has_unsettled(&self, run: &Run) -> bool {
         let queues = &self.queues;
-        let has_new = !queues.arming.swap_list.is_empty();
-        let has_ended = queues.reports.has_ended(run.scope);
-        has_new || has_ended || !queues.forwards.is_empty() || !self.clocks.is_settled()
+        queues.is_waiting(run.scope) || !queues.forwards.is_empty() || !self.clocks.is_settled()
     }
 
     /// Ends a turn if the last handler has stopped the clock. If it has set the clock, what became due waits for the
@@ -236,16 +234,18 @@ impl Firing<'_, '_> {
             return;
         };
         let clock = (turn.clock, turn.age);
-        match self
-            .clocks
-            .read_running(clock, scope, || self.game.as_deref())
-        {
+        let is_game_stopped = self.is_game_stopped();
+        match self.clocks.read_running(clock, scope, is_game_stopped) {
             Some(reading) => turn.reading.offset = reading.offset,
             None => {
                 self.end(turn);
                 turns.turn = None;
             }
         }
+    }
+
+    fn is_game_stopped(&self) -> bool {
+        self.game.as_deref().is_some_and(is_game_stopped)
     }
 
     fn end(&mut self, turn: &Turn) {

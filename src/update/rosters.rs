@@ -78,13 +78,6 @@ impl UpdateRosters {
         self.joined[cadence as usize] = self.next;
     }
 
-    /// Returns `true` if there is no callback on any clock.
-    #[cfg(feature = "worlds")]
-    pub(super) fn has_none(&self) -> bool {
-        let cadences = [Cadence::Frame, Cadence::FixedStep];
-        cadences.iter().all(|&cadence| self.is_empty(cadence))
-    }
-
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
         let mut rosters = self.rosters[cadence as usize].values();
         rosters.all(Roster::is_empty)

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     call::{EntityCaller, PumpState, pump},
-    clock::{Age, Cadence, ClockKey, ClockTable, Scope, Tick},
+    clock::{Age, Cadence, ClockKey, ClockTable, Scope, Tick, is_game_stopped},
     owner::{OwnedBy, with_owners},
     pause::{PauseMark, stops},
 };
@@ -50,10 +50,6 @@ pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut Updat
 /// Callbacks on the descendants of the game clock and the fixed clock do not count if the game `is_paused`.
 #[cfg(feature = "worlds")]
 pub(crate) fn has_callbacks(world: &mut World, state: &mut UpdateState, is_paused: bool) -> bool {
-    let rosters = world.get_resource::<UpdateRosters>();
-    if rosters.is_none_or(UpdateRosters::has_none) {
-        return false;
-    }
     let state = state.get_or_insert_with(|| SystemState::new(world));
     let Ok((caller, (rosters, table, _))) = state.get_mut(world) else {
         return false;
@@ -126,17 +122,17 @@ impl UpdateRosters {
 /// The time on the clocks. Most callbacks are on the same clock as the previous one.
 struct Ticks<'a> {
     table: &'a ClockTable,
-    game: Option<&'a Time<Virtual>>,
+    is_game_stopped: bool,
     last: Option<((ClockKey, Age), Option<Tick>)>,
     /// The archetype of an entity without marks. The next entity is often like it.
     unmarked: ArchetypeId,
 }
 
 impl<'a> Ticks<'a> {
-    fn new(table: &'a ClockTable, game: Option<&'a Time<Virtual>>) -> Self {
+    fn new(table: &'a ClockTable, game: Option<&Time<Virtual>>) -> Self {
         Self {
             table,
-            game,
+            is_game_stopped: game.is_some_and(is_game_stopped),
             last: None,
             unmarked: ArchetypeId::EMPTY,
         }
@@ -148,14 +144,8 @@ impl<'a> Ticks<'a> {
         if archetype.id() == self.unmarked {
             return true;
         }
-        let Marks {
-            owned,
-            paused,
-            paused_by,
-            runs_while_paused: _,
-        } = marks;
-        let marks = [owned, paused, paused_by];
-        let is_unmarked = !marks.iter().any(|&&id| archetype.contains(id));
+        let marks = [marks.owned, marks.paused, marks.paused_by];
+        let is_unmarked = !marks.iter().any(|&id| archetype.contains(id));
         if is_unmarked {
             self.unmarked = archetype.id();
         }
@@ -179,7 +169,8 @@ impl<'a> Ticks<'a> {
     #[inline(never)]
     fn read(&self, clock: (ClockKey, Age)) -> Option<Tick> {
         let scope = Scope::Of(Cadence::Frame);
-        self.table.read_running(clock, scope, || self.game)?;
+        self.table
+            .read_running(clock, scope, self.is_game_stopped)?;
         self.table.tick(clock.0)
     }
 }

@@ -1,6 +1,9 @@
 //! The clocks of one load: everything that is inserted between two readings, in any order.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
 use core::mem;
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
@@ -20,9 +23,9 @@ pub(super) struct Load {
     /// The clocks whose parents have not arrived yet, with these parents.
     pub(super) waiting: BTreeMap<ClockKey, (Age, Parent)>,
     /// The entities with modifiers whose clock has not arrived yet.
-    pub(super) modified: Vec<Entity>,
+    pub(super) modified: VecDeque<Entity>,
     /// The entities of clocks that got another parent, which their modifiers have yet to follow.
-    pub(super) reparented: Vec<Entity>,
+    pub(super) reparented: VecDeque<Entity>,
 }
 
 impl MapEntities for Load {
@@ -60,16 +63,20 @@ impl ClockTable {
         !self.load.modified.is_empty() || !self.load.reparented.is_empty()
     }
 
-    /// Takes the entities of clocks that got another parent.
-    pub(crate) fn take_reparented(&mut self) -> Vec<Entity> {
-        mem::take(&mut self.load.reparented)
+    /// Returns how many entities [`next_modified`](Self::next_modified) and
+    /// [`next_reparented`](Self::next_reparented) have.
+    pub(crate) fn unsettled(&self) -> [usize; 2] {
+        [self.load.modified.len(), self.load.reparented.len()]
     }
 
-    /// Takes the entities with modifiers whose clock has not arrived.
-    pub(crate) fn take_modified(&mut self) -> Vec<Entity> {
-        let mut modified = mem::take(&mut self.load.modified);
-        modified.retain(|&entity| self.key_of(entity).is_none());
-        modified
+    /// Takes the entity of a clock that got another parent.
+    pub(crate) fn next_reparented(&mut self) -> Option<Entity> {
+        self.load.reparented.pop_front()
+    }
+
+    /// Takes an entity with modifiers whose clock has not arrived.
+    pub(crate) fn next_modified(&mut self) -> Option<Entity> {
+        self.load.modified.pop_front()
     }
 
     /// Brings the clocks of a load into the order of the saved world. They share the places that

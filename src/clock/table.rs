@@ -424,7 +424,7 @@ impl ClockTable {
         self.lines.clear(key);
         self.changes.note();
         // If modifiers are left, the next run adds another one.
-        self.load.modified.push(entity);
+        self.load.modified.push_back(entity);
         self.rows.remove(key);
         self.lines.truncate(self.rows.len() as usize);
     }

@@ -15,7 +15,8 @@ use crate::clock::Reading;
 /// does, and stops while the entity or one of its owners is [paused](crate::Paused). The entity can also
 /// carry a [`Timer`](crate::Timer). Cancelling the entity's timers does not affect its lifetime. Insert
 /// the component again to start over, or remove it to let the entity live. If the clock is gone, the
-/// component is removed.
+/// component is removed. If the entity is a [pause](crate::timer::Pauses) or a
+/// [`SpeedModifier`](crate::clock::SpeedModifier), it despawns.
 ///
 /// The end of a lifetime keeps its place among the firings of the clock: after all timers with the same deadline,
 /// so a timer on the entity fires its last tick. No event is triggered, and

@@ -20,7 +20,7 @@ use super::{
     setting::Setting,
 };
 use crate::{
-    clock::{Cadence, ClockTable, SpeedModifier},
+    clock::{Cadence, ClockTable, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of, with_all_owned},
     pause::Pauses,
     queue::NEVER,
@@ -341,6 +341,10 @@ pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, i
             unsettle(world, (clock_key, key), entity, kind);
             continue;
         }
+        let may_leave = !timer.is(Mark::Chosen);
+        if may_leave && leave_clock(world, (clock_key, key), entity, kind).is_some() {
+            continue;
+        }
         let is_owner = |timer: EntityRef| owner_of(timer) == clock;
         // If the clock is also the owner, `OwnerGone` is the more precise reason.
         let reason = match is_despawned && world.get_entity(entity).is_ok_and(is_owner) {
@@ -358,6 +362,24 @@ pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, i
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
         queues.forget_clock(clock_key);
     }
+}
+
+/// Moves a timer off a clock that is removed, if it has yet to follow its default clock to another one. The clock that
+/// a speed modifier modifies may have got another parent.
+fn leave_clock(world: &mut DeferredWorld, from: Place, entity: Entity, kind: Kind) -> Option<()> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let timer = kind.on(entity_ref)?;
+    let table = world.get_resource::<ClockTable>()?;
+    let default = clock_of(world, entity_ref, owner_of(entity_ref), timer.clock());
+    let (found, there) = table.read(default).ok()?;
+    let here = table.reading(from.0)?;
+    if found.key == from.0 {
+        return None;
+    }
+    let mut queues = world.get_resource_mut::<TimerQueues>()?;
+    let place = queues.carry(from, here, (found.key, there))?;
+    kind.get(world, entity)?.seat.move_to(Some(place));
+    Some(())
 }
 
 /// Takes a new timer off a clock that is removed.
@@ -406,8 +428,8 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
         Kind::Request => time_out(world, entity),
         Kind::Lifetime => {
             let mut entity = world.entity_mut(entity);
-            if entity.contains::<Pauses>() {
-                // Nothing else would end this pause.
+            if entity.contains::<Pauses>() || entity.contains::<SpeedModifier>() {
+                // Nothing else would end this effect.
                 entity.despawn();
             } else {
                 entity.remove::<DespawnAfter>();

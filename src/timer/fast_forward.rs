@@ -1,6 +1,5 @@
 //! Fast-forward: running timers at their deadlines without waiting.
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use bevy_ecs::{prelude::*, system::SystemState};
@@ -69,7 +68,7 @@ pub(crate) fn fast_forward_soon(
     if RunDepth::is_active(world)
         && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
     {
-        queues.forwards.push((clock, span));
+        queues.forwards.push_back((clock, span));
         return Ok(());
     }
     fast_forward(world, clock, span).map(|_| ())
@@ -78,15 +77,17 @@ pub(crate) fn fast_forward_soon(
 /// Runs the clocks for which the handlers of a run have asked, up to `limit` of them. What handlers ask for on the way
 /// waits for the next call. Returns how many more there may be.
 pub(super) fn fast_forward_asked(world: &mut World, limit: usize) -> usize {
-    let forwards = &mut world.resource_mut::<TimerQueues>().forwards;
-    let asked: Vec<_> = forwards.drain(..forwards.len().min(limit)).collect();
-    let left = limit - asked.len();
-    for (clock, span) in asked {
-        if let Err(error) = forward(world, clock, span) {
+    let asked = world.resource::<TimerQueues>().forwards.len().min(limit);
+    for _ in 0..asked {
+        // A handler may panic. Then the others wait for the next run.
+        let next = world.resource_mut::<TimerQueues>().forwards.pop_front();
+        if let Some((clock, span)) = next
+            && let Err(error) = forward(world, clock, span)
+        {
             report::<Forward>(world, error.into());
         }
     }
-    left
+    limit - asked
 }
 
 /// Ends a fast-forward or the way through an exact frame that a panic has broken off. Call this before the clocks are

@@ -15,14 +15,17 @@ use crate::{
 /// Gives each entity with speed modifiers a clock, unless it has one. It shows the time of the clock that the
 /// entity is on, which drives it. What is on the entities of the modifiers of a clock follows its new parent.
 pub(crate) fn add_modified_clocks(world: &mut World) {
-    let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
+    let Some(table) = world.get_resource::<ClockTable>() else {
         return;
     };
-    if !table.is_any_modified() {
+    // One at a time: if an observer panics, the others wait for the next call.
+    let [modified, reparented] = table.unsettled();
+    if modified + reparented == 0 {
         return;
     }
-    for entity in table.take_modified() {
-        if let Ok(entity) = world.get_entity(entity)
+    for _ in 0..modified {
+        let entity = world.resource_mut::<ClockTable>().next_modified();
+        if let Some(Ok(entity)) = entity.map(|entity| world.get_entity(entity))
             && entity.contains::<SpeedModifiers>()
             && !entity.contains::<Clock>()
         {
@@ -33,9 +36,9 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
             world.entity_mut(entity).insert(clock);
         }
     }
-    let mut table = world.resource_mut::<ClockTable>();
-    for clock in table.take_reparented() {
-        let modifiers = world.get::<SpeedModifiers>(clock);
+    for _ in 0..reparented {
+        let clock = world.resource_mut::<ClockTable>().next_reparented();
+        let modifiers = clock.and_then(|clock| world.get::<SpeedModifiers>(clock));
         let modifiers: Vec<Entity> = modifiers.into_iter().flatten().copied().collect();
         for modifier in modifiers {
             follow_clocks_later(&mut world.into(), modifier);

@@ -1,7 +1,7 @@
 //! The timers of a world, in one queue per clock.
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     vec::Vec,
 };
 use core::{mem, num::NonZeroU32, time::Duration};
@@ -48,7 +48,7 @@ pub(crate) struct TimerQueues {
     pub(super) written: Option<Arc<Sheet>>,
     pub(super) burst_limit: NonZeroU32,
     /// The clocks to fast-forward at the end of this run, and how far.
-    pub(super) forwards: Vec<(ClockId, Duration)>,
+    pub(super) forwards: VecDeque<(ClockId, Duration)>,
     /// Completes the request of an entity that has timed out.
     pub(super) on_time_out: fn(&mut World, Entity),
     pub(super) depth: RunDepth,
@@ -125,7 +125,7 @@ impl TimerQueues {
             reports: Reports::default(),
             written: None,
             burst_limit,
-            forwards: Vec::new(),
+            forwards: VecDeque::new(),
             on_time_out,
             depth: RunDepth::default(),
         }
@@ -278,7 +278,6 @@ impl TimerQueues {
         let Some(timer) = self.timer_mut(place) else {
             return;
         };
-        timer.burst = 0;
         let deadline = match halt.is_paused {
             true => deadline,
             false => timer.deadline_at(now, deadline),
@@ -296,7 +295,6 @@ impl TimerQueues {
         let Some(timer) = self.timer_mut(place) else {
             return;
         };
-        timer.burst = 0;
         timer.change_rare(|rare| {
             rare.wait = Some(wait);
             rare.paused_at = rare.paused_at.map(|_| now);
@@ -339,7 +337,10 @@ impl TimerQueues {
     ) -> Option<Place> {
         let deadline = self.get(from.0)?.deadline(from.1, here.now)?;
         let timer = self.take_to_move(from, there.now)?;
-        Some(self.add(to, resumed(deadline, here.now, there.now), timer))
+        let is_bursting = timer.burst > 0;
+        let place = self.add(to, resumed(deadline, here.now, there.now), timer);
+        self.bursting.extend(is_bursting.then_some(place));
+        Some(place)
     }
 
     /// Moves a timer that is on the list to another clock, where it keeps its place among equal
@@ -353,7 +354,9 @@ impl TimerQueues {
     ) -> Option<Place> {
         let sequence = self.get(from.0)?.timers.sequence(from.1)?;
         let timer = self.take_to_move(from, now)?;
+        let is_bursting = timer.burst > 0;
         let place = self.insert(to, sequence, deadline, timer);
+        self.bursting.extend(is_bursting.then_some(place));
         // The list still has the old key.
         self.list(place);
         Some(place)
@@ -361,7 +364,6 @@ impl TimerQueues {
 
     fn take_to_move(&mut self, from: Place, now: u64) -> Option<ArmedTimer> {
         let mut timer = self.take(from, |_, timer| timer.clone())?;
-        timer.burst = 0;
         if timer.paused_at().is_some() {
             timer.change_rare(|rare| rare.paused_at = Some(now));
         }
@@ -371,7 +373,7 @@ impl TimerQueues {
     /// Lets the timers on the list wait for their deadlines, and tells the table of clocks.
     ///
     /// A chain in an exact frame is a handler that arms a timer, whose handler arms another one, and so on. It ends
-    /// like a burst: from the limit on, a timer stays on the list until the next frame. So a chain of zero delays ends.
+    /// like a burst: from the limit on, a timer stays parked until the next frame. So a chain of zero delays ends.
     pub(super) fn release(&mut self, table: &mut ClockTable, listed: &[Place]) {
         let burst_limit = self.burst_limit.get();
         for listed in listed.chunk_by(|(a, _), (b, _)| a == b) {
@@ -389,20 +391,21 @@ impl TimerQueues {
                 if let Some(journal) = &mut self.journal {
                     queue.note(journal, place);
                 }
-                match queue.release(place.1, burst_limit) {
-                    Released::Armed => self.reports.armed += 1,
-                    Released::Halted => {}
-                    Released::TooDeep => self.arming.swap_list.push(place),
-                }
+                self.reports.armed += u64::from(queue.release(place.1, burst_limit));
             }
             table.set_look(clock, queue.timers.first_look());
         }
     }
 
-    /// Returns the keys of the timers of a clock that the next swap arms.
+    /// Returns the keys of the timers of a clock that a swap arms, in this frame or in the next one.
     fn listed(&self, clock: ClockKey) -> impl Iterator<Item = Key> {
-        let halted = |place| self.timer(place).is_none_or(ArmedTimer::is_halted);
-        let listed = self.arming.swap_list.iter().filter(move |&it| !halted(it));
+        let limit = self.burst_limit.get();
+        let is_deep = move |it: &ArmedTimer| it.burst >= limit;
+        let deep = self.bursting.iter().copied();
+        let deep = deep.filter(move |&place| self.timer(place).is_some_and(is_deep));
+        let listed = self.arming.swap_list.iter().chain(deep);
+        let is_halted = |place| self.timer(place).is_none_or(ArmedTimer::is_halted);
+        let listed = listed.filter(move |&place| !is_halted(place));
         listed.filter_map(move |(of, key)| (of == clock).then_some(key))
     }
 
@@ -510,22 +513,16 @@ impl ClockQueue {
         Some(sequence & !LIFETIME)
     }
 
-    /// Lets a timer that was on the list wait for its deadline, unless it is halted, or too deep in a chain.
+    /// Lets a timer that was on the list wait for its deadline, unless it is halted, or too deep in a chain. Returns
+    /// `true` if it waits.
     #[inline]
-    fn release(&mut self, key: Key, burst_limit: u32) -> Released {
-        let mut is_too_deep = false;
+    fn release(&mut self, key: Key, burst_limit: u32) -> bool {
         // A timer that was cancelled in the meantime is no longer in the queue.
-        let is_armed = self.timers.release_if(key, |timer| {
-            is_too_deep = timer.burst >= burst_limit;
-            timer.set(Mark::Listed, is_too_deep);
+        self.timers.release_if(key, |timer| {
+            timer.set(Mark::Listed, false);
             timer.set(Mark::New, false);
-            !is_too_deep && !timer.is_halted()
-        });
-        match () {
-            () if is_armed => Released::Armed,
-            () if is_too_deep => Released::TooDeep,
-            () => Released::Halted,
-        }
+            timer.burst < burst_limit && !timer.is_halted()
+        })
     }
 
     /// Returns the deadline of a timer. For a paused timer, this is the deadline it would have if
@@ -534,14 +531,6 @@ impl ClockQueue {
         let timer = self.timers.get(key)?;
         Some(timer.deadline_at(now, self.timers.deadline(key)?))
     }
-}
-
-/// What the swap did with a timer.
-enum Released {
-    Armed,
-    /// The timer is halted or gone.
-    Halted,
-    TooDeep,
 }
 
 /// Changes the queue's copy of the timer of `entity`, if it is armed or paused.

@@ -342,7 +342,9 @@ impl TimerQueues {
         let is_told = !arming.unhandled.is_empty() || reports.cancelled.len() > 0;
         let is_due = clocks.may_be_due(scope);
         let is_asked = self.written.is_some() || !self.forwards.is_empty();
-        let is_idle = !(self.is_waiting(scope) || is_told || is_due || is_asked);
+        // In an exact frame, time has yet to pass, also on the clocks of new modifiers.
+        let is_unsettled = clocks.is_exact(scope) && !clocks.is_settled();
+        let is_idle = !(self.is_waiting(scope) || is_told || is_due || is_asked || is_unsettled);
         if is_idle {
             self.begin_run(scope);
         }

@@ -14,7 +14,6 @@ use smallvec::SmallVec;
 
 use super::{
     Keyed, Place, RunStats, TimerFired, TimerQueues,
-    arm::SwapList,
     events::Observed,
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
@@ -119,14 +118,12 @@ impl Turn {
         (key, deadline): (Key, u64),
         burst_limit: u32,
     ) -> (Fired, Option<u64>) {
-        let now = self.reading.now;
-        let is_skipped = self.skipped_to.is_some_and(|it| deadline <= it);
-        let (end, burst_limit) = match is_skipped {
-            true => (self.end.and(Some(now)), 1),
-            false => (self.end, burst_limit),
+        let (until, burst_limit) = match self.skipped_to.filter(|&to| deadline <= to) {
+            Some(to) => ((to, self.end.and(Some(to))), 1),
+            None => ((self.reading.now, self.end), burst_limit),
         };
         let depth = timer.burst;
-        let (missed, next) = timer.advance(deadline, (now, end), burst_limit);
+        let (missed, next) = timer.advance(deadline, until, burst_limit);
         let mut fired = self.fired(timer, key, deadline, depth);
         fired.event = fired.event.with_missed(missed).with_last(next.is_none());
         (fired, next)
@@ -305,7 +302,6 @@ fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<
 struct FiringQueue<'a> {
     queue: &'a mut ClockQueue,
     bursting: &'a mut Vec<Place>,
-    swap_list: &'a mut SwapList,
     stats: &'a mut RunStats,
     journal: &'a mut Option<TimerJournal>,
 }
@@ -368,7 +364,8 @@ impl FiringQueue<'_> {
             Some(next) => {
                 due.rearm(next);
                 if fired.chain.is_some_and(|length| length >= run.burst_limit) {
-                    self.end_burst(turn.clock, key, next);
+                    // The timer waits for the next frame, whatever the handlers do to its clock.
+                    self.queue.timers.park(key, next);
                 }
             }
             None => {
@@ -378,16 +375,6 @@ impl FiringQueue<'_> {
         }
         self.stats.count(&fired.event);
         Some((fired, has_observer))
-    }
-
-    /// Lets a timer wait for the next frame, whatever the handlers do to its clock.
-    #[cold]
-    fn end_burst(&mut self, clock: ClockKey, key: Key, deadline: u64) {
-        self.queue.timers.park(key, deadline);
-        if let Some(timer) = self.queue.timers.get_mut(key) {
-            timer.set(Mark::Listed, true);
-            self.swap_list.push((clock, key));
-        }
     }
 }
 
@@ -404,7 +391,6 @@ impl TimerQueues {
         Some(FiringQueue {
             queue: queue?,
             bursting: &mut self.bursting,
-            swap_list: &mut self.arming.swap_list,
             stats: &mut self.reports.runs[Reports::index(run.scope)],
             journal: &mut self.journal,
         })
@@ -415,13 +401,19 @@ impl TimerQueues {
         self.get(clock)?.timers.first_look()
     }
 
-    /// Ends the bursts and chains of a run.
+    /// Ends the bursts and chains of a run. The next swap releases the timers that have reached the limit.
     pub(super) fn end_bursts(&mut self) {
-        while let Some((clock, key)) = self.bursting.pop() {
-            if let Some(queue) = self.queues.get_mut(index(clock))
-                && let Some(timer) = queue.timers.get_mut(key)
-            {
-                timer.burst = 0;
+        let limit = self.burst_limit.get();
+        while let Some(place) = self.bursting.pop() {
+            let Some(timer) = self
+                .get_mut(place.0)
+                .and_then(|queue| queue.timers.get_mut(place.1))
+            else {
+                continue;
+            };
+            if mem::take(&mut timer.burst) >= limit && !timer.is(Mark::Listed) {
+                timer.set(Mark::Listed, true);
+                self.arming.swap_list.push(place);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Speed modifiers, and clocks that run only under a condition.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crate::support::*;
 use bevy_app::{App, First, FixedMain};
 use bevy_due::{
@@ -376,4 +378,27 @@ fn a_condition_that_has_held_a_lost_clock_lets_no_other_clock_run() {
     let spell = app.world_mut().spawn((Spell, Clock::new())).id();
     play(&mut app, true, 10);
     assert_eq!(now(&app, spell), ms(0));
+}
+
+#[test]
+fn a_panicking_observer_of_a_clock_costs_no_other_unit_its_modifier() {
+    #[derive(Resource)]
+    struct Panics(bool);
+
+    let mut app = app();
+    app.insert_resource(Panics(true));
+    let units = [0; 3].map(|_| app.world_mut().spawn(Timer::after(100)).id());
+    app.update();
+    app.add_observer(|_: On<Insert<Clock>>, mut panics: ResMut<Panics>| {
+        assert!(!core::mem::take(&mut panics.0), "once");
+    });
+    for unit in units {
+        modify(&mut app, unit, 0.5);
+    }
+    let forward = AssertUnwindSafe(|| app.world_mut().fast_forward(ClockId::Virtual, 0));
+    assert!(catch_unwind(forward).is_err());
+    advance_ms(&mut app, 0);
+    for unit in units {
+        assert!(app.world().get::<Clock>(unit).is_some());
+    }
 }

@@ -4,8 +4,12 @@
 use core::time::Duration;
 
 use crate::support::*;
-use bevy_app::{App, First, FixedPreUpdate};
-use bevy_due::{ClocksMut, Timer, clock::ClockMut, prelude::*};
+use bevy_app::{App, First, FixedPreUpdate, PreUpdate};
+use bevy_due::{
+    ClocksMut, DueSystems, Timer,
+    clock::{ClockMut, SpeedModifier},
+    prelude::*,
+};
 use bevy_ecs::prelude::*;
 
 const LIMIT: u32 = 5;
@@ -150,4 +154,44 @@ fn handlers_that_ask_for_one_fast_forward_after_the_other_do_not_hold_up_the_fra
     advance_ms(&mut app, 10);
     // The first, as many as a burst has, and one at the end of the frame.
     assert_eq!(firings(&mut app).len(), LIMIT as usize + 2);
+}
+
+#[test]
+fn no_handler_gives_another_timer_more_firings_than_the_limit() {
+    let mut app = exact_app();
+    let again = |world: &mut World, timer: Entity| {
+        world
+            .change_timer(timer, |timer| timer.set_remaining(ms(1)))
+            .unwrap();
+    };
+    let renewed = TimerAction::call(move |world, fired| again(world, fired.entity()));
+    let timer = spawn(&mut app, "x", Timer::every(ms(1)));
+    app.world_mut().entity_mut(timer).insert(renewed);
+    let other = TimerAction::call(move |world, _| again(world, timer));
+    app.world_mut().spawn((Timer::every(ms(20)), other));
+    advance_ms(&mut app, 99);
+    let of_timer = firings(&mut app)
+        .into_iter()
+        .filter(|fired| fired.entity() == timer);
+    assert_eq!(of_timer.count(), LIMIT as usize);
+}
+
+#[test]
+fn a_modifier_counts_before_the_time_of_an_idle_frame_passes() {
+    for is_idle in [true, false] {
+        let mut app = exact_app();
+        let unit = spawn(&mut app, "x", Timer::after(10));
+        advance_ms(&mut app, 100);
+        if !is_idle {
+            spawn(&mut app, "other", Timer::after(ms(50)));
+        }
+        let freeze = move |mut commands: Commands, mut is_done: Local<bool>| {
+            if !core::mem::replace(&mut is_done, true) {
+                commands.spawn(SpeedModifier::new(unit, 0.0));
+            }
+        };
+        app.add_systems(PreUpdate, freeze.before(DueSystems::Timers));
+        advance_ms(&mut app, 100);
+        assert_eq!(status(&mut app, unit).remaining, ms(9_900), "{is_idle}");
+    }
 }

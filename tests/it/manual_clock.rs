@@ -141,7 +141,7 @@ fn time_that_a_manual_clock_skips_fires_each_timer_once() {
     advance_ms(&mut app, 1);
     let fired = firings(&mut app);
     let missed = fired.iter().map(|fired| (fired.deadline(), fired.missed()));
-    let expected = [(ms(10), 3); 2];
+    let expected = [(ms(10), 2), (ms(40), 0), (ms(10), 2), (ms(40), 0)];
     assert!(missed.eq(expected), "{fired:?}");
 }
 
@@ -294,4 +294,19 @@ fn what_affects_a_manual_clock_ends_on_the_game_clock() {
     assert!(app.world().get_entity(stop).is_err());
     advance_ms(&mut app, 1);
     assert_eq!(late(&mut app), [(10, 0)]);
+}
+
+#[test]
+fn time_that_passes_after_a_skip_is_not_skipped() {
+    let mut app = app();
+    let sun = spawn_clock(&mut app, Clock::new());
+    spawn(&mut app, "x", Timer::every(1).on(sun));
+    app.update();
+    change_clock(&mut app, sun, |clock| clock.skip_by(10));
+    advance_ms(&mut app, 3_000);
+    let shown: Vec<_> = firings(&mut app)
+        .iter()
+        .map(|fired| (fired.deadline().as_secs(), fired.missed()))
+        .collect();
+    assert_eq!(shown, [(1, 9), (11, 0), (12, 0), (13, 0)]);
 }

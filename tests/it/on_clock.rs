@@ -234,3 +234,31 @@ fn timers_on_a_clock_that_does_not_come_are_cancelled_with_a_warning() {
     let warning = (Severity::Warning, error);
     assert_eq!(reports(), [warning.clone(), warning]);
 }
+
+/// The effect ends on time, although the clock of the old arena goes.
+#[test]
+fn a_slow_ends_after_its_unit_has_left_a_lost_arena() {
+    for is_lost_first in [false, true] {
+        let mut app = app();
+        let [arena, next] = [0, 1].map(|_| spawn_clock(&mut app, Clock::new()));
+        let unit = spawn(&mut app, "x", Timer::every(1));
+        app.world_mut().entity_mut(unit).insert(OnClock::new(arena));
+        let slow = (SpeedModifier::new(unit, 0.5), DespawnAfter::new(2));
+        let slow = app.world_mut().spawn(slow).id();
+        advance_ms(&mut app, 500);
+        if is_lost_first {
+            app.world_mut().despawn(arena);
+        }
+        app.world_mut().entity_mut(unit).insert(OnClock::new(next));
+        if !is_lost_first {
+            app.world_mut().despawn(arena);
+        }
+        let is_slow = |app: &App| app.world().get_entity(slow).is_ok();
+        // Without its clock, the effect is over.
+        assert_eq!(is_slow(&app), !is_lost_first);
+        advance_ms(&mut app, 1_490);
+        assert_eq!(is_slow(&app), !is_lost_first);
+        advance_ms(&mut app, 10);
+        assert!(!is_slow(&app));
+    }
+}

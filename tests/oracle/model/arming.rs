@@ -236,13 +236,18 @@ impl Model {
         self.retire(id, kind);
     }
 
+    /// A pause or a modifier of another entity, which ends with its lifetime.
+    fn is_effect(&self, id: Id) -> bool {
+        self.entities[id].pauses.is_some() || self.entities[id].modifies.is_some()
+    }
+
     /// Removes the component of a timer that lost its clock. The entity of an owned timer despawns.
     pub(super) fn retire(&mut self, id: Id, kind: Kind) {
         if !self.exists(id) || self.find_timer(id, kind).is_some() {
             return;
         }
         match kind {
-            Kind::Lifetime if self.entities[id].pauses.is_some() => self.despawn(id),
+            Kind::Lifetime if self.is_effect(id) => self.despawn(id),
             Kind::Lifetime => self.entities[id].life = None,
             Kind::Request => self.time_out(id),
             Kind::Timer => {

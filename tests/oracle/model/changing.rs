@@ -93,7 +93,7 @@ impl Model {
         let timer = &mut self.timers[at];
         (timer.deadline, timer.wait) = (deadline, wait);
         (timer.sequence, timer.is_released) = (self.sequence, false);
-        timer.burst = (self.runs, self.chain);
+        timer.burst = (self.runs, timer.burst_in(self.runs).max(self.chain));
         timer.paused_at = timer.paused_at.map(|_| now);
     }
 

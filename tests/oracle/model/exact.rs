@@ -103,8 +103,7 @@ impl Model {
 
     /// In a frame, a chain of timers, each armed by the handler of the one before, is no longer than a burst.
     pub(super) fn waits_for_next_frame(&self, timer: &Timer) -> bool {
-        let (run, length) = timer.burst;
-        self.course.is_some() && run == self.runs && length >= self.rules.burst_limit
+        self.course.is_some() && timer.burst_in(self.runs) >= self.rules.burst_limit
     }
 }
 

@@ -235,6 +235,24 @@ impl Model {
         let Some(clock) = self.clocks.find(Named::Own(id)) else {
             return Vec::new();
         };
+        // What has yet to follow its default clock to another one does so now.
+        let here = self.timers.iter().enumerate();
+        let here = here.filter(|(_, timer)| timer.clock == Some(clock) && !timer.is_new);
+        let unchosen = here.filter(|(_, timer)| timer.chosen.is_none());
+        let unchosen: Vec<_> = unchosen.map(|(at, timer)| (timer.sequence, at)).collect();
+        let mut leaving: Vec<(u64, usize, Nth)> = unchosen
+            .into_iter()
+            .filter_map(|(sequence, at)| {
+                let to = self
+                    .clocks
+                    .find(self.clock_of(self.timers[at].entity, None))?;
+                (to != clock).then_some((sequence, at, to))
+            })
+            .collect();
+        leaving.sort_unstable();
+        for (_, at, to) in leaving {
+            self.carry(at, Some(to));
+        }
         let (new, mut armed): (Vec<&mut Timer>, Vec<&mut Timer>) = self
             .timers
             .iter_mut()
@@ -272,10 +290,7 @@ impl Model {
         let span = self.entities[self.timers[at].entity].timer;
         let span = span.map_or(0, |spec| self.rules.nanos(spec.span));
         let timer = &mut self.timers[at];
-        let firings = match timer.burst {
-            (run, firings) if run == self.runs => firings,
-            _ => 0,
-        };
+        let firings = timer.burst_in(self.runs);
         let is_exact = self.course.as_ref().is_some_and(|course| !course.is_over);
         if is_exact {
             self.chain = firings + 1;
@@ -286,19 +301,18 @@ impl Model {
             return (0, None);
         }
         // For a time that is skipped, each timer fires at most once.
-        let is_skipped = turn.skipped_to.is_some_and(|to| timer.deadline <= to);
-        let (end, limit) = match is_skipped {
-            true => (turn.now, 1),
-            false => (turn.end, self.rules.burst_limit),
+        let (now, end, limit) = match turn.skipped_to.filter(|&to| timer.deadline <= to) {
+            Some(to) => (to, to, 1),
+            None => (turn.now, turn.end, self.rules.burst_limit),
         };
         let step = timer.draw_step(span);
         let on_grid = timer.deadline.saturating_add(step);
         let (mut missed, mut next) = match timer.missed {
-            MissedTicks::Skip if on_grid <= turn.now => timer.skip(step, span, turn.now),
+            MissedTicks::Skip if on_grid <= now => timer.skip(step, span, now),
             MissedTicks::Burst | MissedTicks::Skip => (0, on_grid),
             MissedTicks::Delay => {
-                let (missed, _) = timer.skip(step, span, turn.now);
-                (missed, turn.now.saturating_add(step))
+                let (missed, _) = timer.skip(step, span, now);
+                (missed, now.saturating_add(step))
             }
         };
         // In an exact frame, all firings of the frame count.

@@ -76,14 +76,14 @@ impl Model {
                 (timer.is_held, timer.is_released) = (is_held, false);
             }
             let now = self.now_on(self.timers[at].clock);
-            let burst = (self.runs, self.chain);
             let timer = &mut self.timers[at];
             if is_paused && timer.paused_at.is_none() {
                 timer.paused_at = Some(now);
             } else if !is_paused && timer.paused_at.is_some() {
                 timer.deadline = timer.deadline_at(now);
                 timer.paused_at = None;
-                (timer.is_released, timer.burst) = (false, burst);
+                timer.burst = (self.runs, timer.burst_in(self.runs).max(self.chain));
+                timer.is_released = false;
             }
         }
     }

@@ -73,6 +73,12 @@ impl Timer {
         (self.deadline, self.kind == Kind::Lifetime, self.sequence)
     }
 
+    /// Returns the length of its burst and chain so far in a run.
+    pub(super) fn burst_in(&self, run: u64) -> u32 {
+        let (of, length) = self.burst;
+        if of == run { length } else { 0 }
+    }
+
     /// Returns the number of firings left, or `None` if there is no limit.
     pub(super) fn left(&self) -> Option<u32> {
         let times = Some(self.times).filter(|&times| times != 0)?;

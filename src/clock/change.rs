@@ -182,7 +182,8 @@ impl<'a> ClockMut<'a> {
     ///
     /// Sleep until the morning: the merchant who comes every day comes once, however many days have passed.
     /// [`TimerFired::missed`](crate::TimerFired::missed) counts the other deadlines, and the timer stays on its grid.
-    /// This also holds for the clocks below this one.
+    /// This also holds for the clocks below this one. A deadline that was due before counts as skipped, too. Those that
+    /// pass after the skip do not.
     ///
     /// # Examples
     ///

@@ -1,6 +1,7 @@
 //! Speed modifiers, and clocks that run only under a condition.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use crate::support::*;
 use bevy_app::{App, First, FixedMain};

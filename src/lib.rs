@@ -36,7 +36,7 @@
            `world.load_timers(&saved, &mut entities)?` continues from it in a new app. |"
 )]
 //! | How do I count in turns, or follow a song? | With a clock that only your game moves, [`Clock::manual`]: [turns](guide::cookbook::turns), [song](guide::cookbook::song). |
-//! | What do a million timers cost? | About a microsecond per frame while they wait, and at most 128 bytes each, or 400 with an owner and a key: [performance](guide::performance). |
+//! | What do a million timers cost? | A few microseconds per frame while they wait, and at most 128 bytes each, or 400 with an owner and a key: [performance](guide::performance). |
 //!
 //! ```
 //! use core::time::Duration;

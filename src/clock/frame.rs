@@ -13,8 +13,26 @@ use super::{
 pub(super) struct ExactFrames {
     pub(super) is_on: bool,
     behind: [Option<u64>; BUILT_IN.len()],
+    /// How far they were behind when the frame began, or when the game last stood still. All have gone the same part of
+    /// it.
+    whole: [u64; BUILT_IN.len()],
     /// Whether the clocks of each cadence are on their way through a frame, which no longer becomes longer.
     is_under_way: [bool; 2],
+}
+
+impl ExactFrames {
+    /// Lets the parts of the frame count from here.
+    fn begin_part(&mut self, cadence: Cadence) {
+        for &root in cadence.roots() {
+            self.whole[root as usize] = self.behind[root as usize].unwrap_or(0);
+        }
+    }
+
+    /// Returns how much of Bevy's time has passed in this part of the frame.
+    fn passed(&self, root: ClockKey) -> u64 {
+        let behind = self.behind[root as usize].unwrap_or(0);
+        self.whole[root as usize].saturating_sub(behind)
+    }
 }
 
 impl ClockTable {
@@ -33,6 +51,9 @@ impl ClockTable {
                 (_, (elapsed, delta)) => row.behind(elapsed, delta),
             };
             self.frames.behind[root as usize] = Some(behind);
+        }
+        if !self.frames.is_under_way[cadence as usize] {
+            self.frames.begin_part(cadence);
         }
         if !self.frames.is_on {
             self.end_frame(cadence, false);
@@ -67,49 +88,51 @@ impl ClockTable {
         let waits = |root| root == VIRTUAL && is_game_stopped;
         let steps = cadence.tops().iter().filter(|&&top| !waits(top));
         let steps = steps.filter_map(|&top| self.next_step(top));
-        // The step that is the smallest part of its frame.
+        // The first one, as a part of its frame.
         let first = steps.min_by(|&(a, of_a), &(b, of_b)| {
-            let part = |span: u64, other: u64| u128::from(span) * u128::from(other.max(1));
+            let part = |to: u64, other: u64| u128::from(to) * u128::from(other);
             part(a, of_b).cmp(&part(b, of_a))
         });
         self.frames.is_under_way[cadence as usize] = true;
-        let Some((span, of)) = first else {
+        let Some((to, of)) = first else {
             self.end_frame(cadence, is_game_stopped);
             return true;
         };
-        if span > 0 {
-            self.changes.note();
-            for &root in cadence.roots() {
-                if root != FRAMES && !waits(root) {
-                    let behind = self.frames.behind[root as usize].unwrap_or(0);
-                    let part = match behind == of {
-                        true => span,
-                        false => (u128::from(span) * u128::from(behind) / u128::from(of)) as u64,
-                    };
-                    self.pass_on(root, part);
-                }
+        for &root in cadence.roots() {
+            if root != FRAMES && !waits(root) {
+                let whole = self.frames.whole[root as usize];
+                // Not from step to step, so that nothing is rounded twice.
+                let to = match whole == of {
+                    true => to,
+                    false => (u128::from(whole) * u128::from(to) / u128::from(of)) as u64,
+                };
+                self.pass_on(root, to.saturating_sub(self.frames.passed(root)));
             }
+        }
+        if cadence.roots().iter().any(|&root| waits(root)) {
+            self.frames.begin_part(cadence);
         }
         true
     }
 
-    /// Returns how much of Bevy's time passes until the next deadline on a time line, and how much in the whole rest of
-    /// the frame. Returns `None` if there is no deadline in the frame.
+    /// Returns how much of Bevy's time has passed in the frame at the next deadline on a time line, and how much at its
+    /// end, which is not zero. Returns `None` if there is no deadline in the frame.
     fn next_step(&self, top: ClockKey) -> Option<(u64, u64)> {
         let soonest = self.lines.under(top).soonest();
         if built_in_id(top).is_none() {
             return (soonest == 0).then_some((0, 1));
         }
         let row = self.rows.get(top).filter(|row| !row.is_stopped())?;
+        if soonest <= row.time.now {
+            return Some((0, 1));
+        }
         let behind = match top {
             FRAMES => 0,
             top => self.frames.behind[top as usize]?,
         };
-        let span = match soonest <= row.time.now {
-            true => 0,
-            false => row.parent_time(soonest)?.saturating_sub(row.seen),
-        };
-        (span <= behind).then_some((span, behind))
+        let span = row.parent_time(soonest)?.saturating_sub(row.seen);
+        let whole = self.frames.whole[top as usize].max(1);
+        (span <= behind).then(|| (self.frames.passed(top) + span, whole))
     }
 
     /// Lets some of the time of a frame pass on a built-in clock.
@@ -118,6 +141,9 @@ impl ClockTable {
             self.rows.get_mut(root),
             &mut self.frames.behind[root as usize],
         ) {
+            if nanos > 0 {
+                self.changes.note();
+            }
             row.pass(nanos);
             *behind -= nanos;
         }

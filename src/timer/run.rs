@@ -161,10 +161,11 @@ impl Run {
     }
 
     /// Fires the due timers, one clock after the other. The turn of a clock ends when nothing on it is due any
-    /// more, or when something stops it.
+    /// more, or when something stops it. An exact frame goes on with its next instants, until something has to be
+    /// settled.
     ///
-    /// The loop ends: no clock gets a turn that was not on the list at the start, and a turn keeps the time at which it
-    /// began, whatever the handlers do. What they arm is parked until the next swap, and a timer that repeats within
+    /// The loop ends: no clock gets a turn that was not on the list of the instant, and a turn keeps the time at which
+    /// it began, whatever the handlers do. What they arm is parked until the next swap, and a timer that repeats within
     /// its turn is bounded by `burst_limit`.
     fn fire(&self, world: &mut World, params: &mut FireParams, turns: &mut Turns) -> Result {
         let mut observed = Observed::of(world);

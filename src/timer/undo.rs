@@ -166,16 +166,19 @@ impl TimerQueues {
         timer.entity = name.0;
         // A run begins without bursts.
         timer.burst = 0;
-        // Observers are not rolled back.
-        timer.set(Mark::Observed, is_observed(world, name.0));
         let is_parked = timer.is_halted() || timer.is(Mark::Listed);
         if self.is_in_slot(name, earlier) {
-            *self.timer_mut(place)? = timer;
+            self.note(place);
             let (clock, key) = place;
             let queue = &mut self.get_mut(clock)?.timers;
+            let now = queue.get_mut(key)?;
+            // Observers are not rolled back.
+            timer.set(Mark::Observed, now.is(Mark::Observed));
+            *now = timer;
             queue.park(key, deadline);
             queue.set_sequence(key, sequence);
         } else {
+            timer.set(Mark::Observed, is_observed(world, name.0));
             let component = name.1.get(world, name.0)?;
             place = self.insert(place.0, sequence, deadline, timer);
             component.seat.move_to(Some(place));

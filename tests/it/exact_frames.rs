@@ -11,6 +11,7 @@ use bevy_due::{
     prelude::*,
 };
 use bevy_ecs::prelude::*;
+use bevy_time::{Time, Virtual};
 
 const LIMIT: u32 = 5;
 
@@ -195,3 +196,34 @@ fn a_modifier_counts_before_the_time_of_an_idle_frame_passes() {
         assert_eq!(status(&mut app, unit).remaining, ms(9_900), "{is_idle}");
     }
 }
+
+/// Bevy's times go at different speeds. What handlers read of one at the deadlines of another is rounded once.
+#[test]
+fn the_real_time_at_a_deadline_of_the_game_does_not_depend_on_the_frames() {
+    let play = |frame: u64| {
+        let mut app = app_with(DuePlugin {
+            exact_frames: true,
+            ..DuePlugin::default()
+        });
+        let mut time = app.world_mut().resource_mut::<Time<Virtual>>();
+        time.set_relative_speed(4.0);
+        time.set_max_delta(Duration::MAX);
+        let read = |world: &mut World, _: TimerFired| {
+            let real = world.clock_now(ClockId::Real).unwrap();
+            world.resource_mut::<Read>().0.push(real);
+        };
+        app.init_resource::<Read>();
+        let timer = Timer::every(Duration::from_nanos(10_000_003));
+        app.world_mut().spawn((timer, TimerAction::call(read)));
+        for _ in 0..400 / frame {
+            advance_ms(&mut app, frame);
+        }
+        app.world().resource::<Read>().0.clone()
+    };
+    let read = play(400);
+    assert_eq!(read.len(), 159);
+    assert_eq!(read, play(10));
+}
+
+#[derive(Resource, Default)]
+struct Read(Vec<Duration>);

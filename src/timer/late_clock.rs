@@ -36,6 +36,8 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
             world.entity_mut(entity).insert(clock);
         }
     }
+    // The new clocks have modifiers, too.
+    let [_, reparented] = world.resource::<ClockTable>().unsettled();
     for _ in 0..reparented {
         let clock = world.resource_mut::<ClockTable>().next_reparented();
         let modifiers = clock.and_then(|clock| world.get::<SpeedModifiers>(clock));

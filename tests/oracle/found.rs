@@ -1034,3 +1034,39 @@ fn a_timer_that_waits_for_the_next_exact_frame_keeps_its_remaining_time_on_anoth
         Move(1, 0, 9, then(&[&[], &[], &[], &[], &[], &[Ask(0, One(0), Spec { delay: 4, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[Clock(0, Real, Zero)]])),
     ]);
 }
+
+#[test]
+fn what_is_on_a_new_modifier_follows_the_new_clock_at_once() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true, exact_frames: false };
+    check(rules, &[
+        Update(0, 0, None),
+        ManualClock(2),
+        Revive(1, 0, then(&[&[Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) })]])),
+        Frame(0, then(&[&[RefreshTimer(2, 0, 5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }), Modify(5, Some((0, Zero, None)))]])),
+        Revive(4, 1, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_timer_on_a_modifier_follows_a_clock_that_comes_with_a_load() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true, exact_frames: false };
+    check(rules, &[
+        Clock(1, Real, Third),
+        Arm(0, Spec { delay: 20, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Move(0, 0, 0, then(&[])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Disarm(0),
+        Update(1, 0, None),
+        Frame(4, then(&[&[SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Skip, done: ByOwner, on: None })]])),
+        Frame(5, then(&[])),
+        Frame(6, then(&[&[Update(3, 0, None)], &[]])),
+        Update(0, 0, None),
+        Arm(7, Spec { delay: 25, since: None, jitter: 1, interval: 1, span: 0, slack: 0, times: 2, missed: Skip, done: ByOwner, on: None }),
+        Clock(0, Real, Quarter),
+        Frame(10, then(&[&[Update(2, 0, Some(Fixed))], &[Clock(2, Real, Third)]])),
+        Frame(4, then(&[])),
+        Move(1, 0, 11, then(&[&[SetTimer(1, 0, 3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Reload(10, then(&[&[Modify(7, Some((3, Zero, None)))]])),
+    ]);
+}

@@ -53,8 +53,9 @@ pub(crate) use run::{UpdateState, run_updates};
 /// Like a timer, the component is on a clock: the one given to [`on`](Self::on), or else the one of
 /// its entity or owner ([`OnClock`](crate::OnClock)), or else the game clock. The callback gets the
 /// time that has passed on that clock, and is not called while the clock stands still. A callback
-/// that chose no clock follows its entity to another one, but not a later `OwnedBy`. If the clock is despawned, the callback stops for good.
-/// If the clock is replaced or gets another parent, the callback continues.
+/// that chose no clock follows its entity to another one, but not a later `OwnedBy`. If the clock is
+/// despawned, the callback stops for good. If the clock is replaced or gets another parent, the
+/// callback continues.
 /// On the fixed clock, or a clock that runs on it, the callback runs in every step of the fixed
 /// schedule.
 ///

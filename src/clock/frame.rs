@@ -52,11 +52,10 @@ impl ClockTable {
             };
             self.frames.behind[root as usize] = Some(behind);
         }
-        if !self.frames.is_under_way[cadence as usize] {
-            self.frames.begin_part(cadence);
-        }
         if !self.frames.is_on {
             self.end_frame(cadence, false);
+        } else if !self.frames.is_under_way[cadence as usize] {
+            self.frames.begin_part(cadence);
         }
     }
 

@@ -63,20 +63,14 @@ impl ClockTable {
         !self.load.modified.is_empty() || !self.load.reparented.is_empty()
     }
 
-    /// Returns how many entities [`next_modified`](Self::next_modified) and
-    /// [`next_reparented`](Self::next_reparented) have.
-    pub(crate) fn unsettled(&self) -> [usize; 2] {
-        [self.load.modified.len(), self.load.reparented.len()]
+    /// Returns the entities with modifiers whose clock has not arrived yet.
+    pub(crate) fn modified(&mut self) -> &mut VecDeque<Entity> {
+        &mut self.load.modified
     }
 
-    /// Takes the entity of a clock that got another parent.
-    pub(crate) fn next_reparented(&mut self) -> Option<Entity> {
-        self.load.reparented.pop_front()
-    }
-
-    /// Takes an entity with modifiers whose clock has not arrived.
-    pub(crate) fn next_modified(&mut self) -> Option<Entity> {
-        self.load.modified.pop_front()
+    /// Returns the entities of clocks that got another parent, which their modifiers have yet to follow.
+    pub(crate) fn reparented(&mut self) -> &mut VecDeque<Entity> {
+        &mut self.load.reparented
     }
 
     /// Brings the clocks of a load into the order of the saved world. They share the places that

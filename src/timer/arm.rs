@@ -350,7 +350,7 @@ fn find_clocks(world: &mut World) {
     let timers = timers.filter_map(|place| queues.timer(place));
     let timers: Vec<_> = timers.map(|timer| (timer.entity, timer.kind())).collect();
     for (entity, kind) in timers {
-        follow_clock(world, entity, kind);
+        follow_clock(&mut world.into(), entity, kind);
         let place = kind.get(world, entity).and_then(|timer| timer.seat.place());
         let Some(setting) = Setting::of(world, entity, kind) else {
             continue;

@@ -113,7 +113,7 @@ impl<'w> TimerMut<'w> {
             .is_some_and(|(clock, _)| clock == NO_CLOCK);
         if waits {
             // A clock may have arrived in the meantime.
-            follow_clock(world, entity, Kind::Timer);
+            follow_clock(&mut world.into(), entity, Kind::Timer);
         }
         let timer = world.get::<Timer>(entity).ok_or(None)?;
         timer.seat.unwrite();

@@ -20,7 +20,7 @@ use super::{
     setting::Setting,
 };
 use crate::{
-    clock::{Cadence, ClockTable, SpeedModifier, clock_of},
+    clock::{Cadence, ClockKey, ClockTable, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of, with_all_owned},
     pause::Pauses,
     queue::NEVER,
@@ -341,8 +341,7 @@ pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, i
             unsettle(world, (clock_key, key), entity, kind);
             continue;
         }
-        let may_leave = !timer.is(Mark::Chosen);
-        if may_leave && leave_clock(world, (clock_key, key), entity, kind).is_some() {
+        if leave_clock(world, clock_key, entity, kind).is_some() {
             continue;
         }
         let is_owner = |timer: EntityRef| owner_of(timer) == clock;
@@ -366,20 +365,20 @@ pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, i
 
 /// Moves a timer off a clock that is removed, if it has yet to follow its default clock to another one. The clock that
 /// a speed modifier modifies may have got another parent.
-fn leave_clock(world: &mut DeferredWorld, from: Place, entity: Entity, kind: Kind) -> Option<()> {
+fn leave_clock(
+    world: &mut DeferredWorld,
+    clock: ClockKey,
+    entity: Entity,
+    kind: Kind,
+) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
-    let timer = kind.on(entity_ref)?;
-    let table = world.get_resource::<ClockTable>()?;
-    let default = clock_of(world, entity_ref, owner_of(entity_ref), timer.clock());
-    let (found, there) = table.read(default).ok()?;
-    let here = table.reading(from.0)?;
-    if found.key == from.0 {
+    let chosen = kind.on(entity_ref)?.clock();
+    let default = clock_of(world, entity_ref, owner_of(entity_ref), chosen);
+    let found = world.get_resource::<ClockTable>()?.find(default).ok()?;
+    if found.key == clock {
         return None;
     }
-    let mut queues = world.get_resource_mut::<TimerQueues>()?;
-    let place = queues.carry(from, here, (found.key, there))?;
-    kind.get(world, entity)?.seat.move_to(Some(place));
-    Some(())
+    follow_clock(world, entity, kind)
 }
 
 /// Takes a new timer off a clock that is removed.
@@ -400,7 +399,7 @@ pub(super) fn cancel_without_clock(world: &mut World, entity: Entity, kind: Kind
     };
     if table.find(setting.clock).is_ok() {
         // An observer of another cancellation has added it.
-        follow_clock(world, entity, kind);
+        follow_clock(&mut world.into(), entity, kind);
         return;
     }
     match kind {

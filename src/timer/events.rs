@@ -9,7 +9,7 @@ use bevy_reflect::Reflect;
 
 use super::{CrateTimer, IntoKey, Keyed, TimerCancelled, key::KeyId, queued::ArmedTimer};
 use crate::{
-    clock::{ClockId, PackedClockId, Reading, is_game_stopped, saturating_nanos},
+    clock::{ClockId, PackedClockId, Reading, is_game_stopped_in, saturating_nanos},
     report::report,
 };
 
@@ -465,7 +465,7 @@ const KEPT: usize = 1 << 16;
 /// Bevy keeps all messages until a fixed step runs, so that systems in the fixed schedule don't miss
 /// any. While the game is paused, timers of real time would fill the memory.
 pub(super) fn limit_backlog(world: &mut World) {
-    if !world.get_resource().is_some_and(is_game_stopped) {
+    if !is_game_stopped_in(world) {
         return;
     }
     let dropped = drop_old::<TimerFired>(world) + drop_old::<TimerCancelled>(world);

@@ -15,16 +15,15 @@ use crate::{
 /// Gives each entity with speed modifiers a clock, unless it has one. It shows the time of the clock that the
 /// entity is on, which drives it. What is on the entities of the modifiers of a clock follows its new parent.
 pub(crate) fn add_modified_clocks(world: &mut World) {
-    let Some(table) = world.get_resource::<ClockTable>() else {
+    let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
         return;
     };
-    // One at a time: if an observer panics, the others wait for the next call.
-    let [modified, reparented] = table.unsettled();
-    if modified + reparented == 0 {
+    if !table.is_any_modified() {
         return;
     }
-    for _ in 0..modified {
-        let entity = world.resource_mut::<ClockTable>().next_modified();
+    // One at a time: if an observer panics, the others wait for the next call.
+    for _ in 0..table.modified().len() {
+        let entity = world.resource_mut::<ClockTable>().modified().pop_front();
         if let Some(Ok(entity)) = entity.map(|entity| world.get_entity(entity))
             && entity.contains::<SpeedModifiers>()
             && !entity.contains::<Clock>()
@@ -36,10 +35,10 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
             world.entity_mut(entity).insert(clock);
         }
     }
-    // The new clocks have modifiers, too.
-    let [_, reparented] = world.resource::<ClockTable>().unsettled();
-    for _ in 0..reparented {
-        let clock = world.resource_mut::<ClockTable>().next_reparented();
+    // The new clocks are among them.
+    let mut table = world.resource_mut::<ClockTable>();
+    for _ in 0..table.reparented().len() {
+        let clock = world.resource_mut::<ClockTable>().reparented().pop_front();
         let modifiers = clock.and_then(|clock| world.get::<SpeedModifiers>(clock));
         let modifiers: Vec<Entity> = modifiers.into_iter().flatten().copied().collect();
         for modifier in modifiers {
@@ -64,7 +63,9 @@ pub(super) fn follow_clock_later(world: &mut DeferredWorld, entity: Entity, may_
     for kind in Kind::ALL {
         if may_follow(world, entity, kind, may_be_gone) == Some(true) {
             let mut commands = world.commands();
-            commands.queue(move |world: &mut World| _ = follow_clock(world, entity, kind));
+            commands.queue(move |world: &mut World| {
+                follow_clock(&mut world.into(), entity, kind);
+            });
         }
     }
 }
@@ -86,7 +87,7 @@ fn may_follow(world: &World, entity: Entity, kind: Kind, may_be_gone: bool) -> O
 ///
 /// The timer keeps its remaining time. A new timer starts again. A timer that chose its clock stays, unless this clock
 /// was missing so far.
-pub(super) fn follow_clock(world: &mut World, entity: Entity, kind: Kind) -> Option<()> {
+pub(super) fn follow_clock(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
     let component = kind.on(entity_ref)?;
     let from = component.seat.place()?;

@@ -199,8 +199,14 @@ impl TimerQueues {
         }
         let queue = self.queue_for(clock);
         queue.silent += usize::from(timer.reaction.is_silent());
-        let key = queue.timers.insert_parked_at(sequence, deadline, timer);
-        (clock, key)
+        // It may come from another clock.
+        let is_bursting = timer.burst > 0;
+        let place = (
+            clock,
+            queue.timers.insert_parked_at(sequence, deadline, timer),
+        );
+        self.bursting.extend(is_bursting.then_some(place));
+        place
     }
 
     /// Puts a timer on the list of the next swap.
@@ -337,10 +343,7 @@ impl TimerQueues {
     ) -> Option<Place> {
         let deadline = self.get(from.0)?.deadline(from.1, here.now)?;
         let timer = self.take_to_move(from, there.now)?;
-        let is_bursting = timer.burst > 0;
-        let place = self.add(to, resumed(deadline, here.now, there.now), timer);
-        self.bursting.extend(is_bursting.then_some(place));
-        Some(place)
+        Some(self.add(to, resumed(deadline, here.now, there.now), timer))
     }
 
     /// Moves a timer that is on the list to another clock, where it keeps its place among equal
@@ -354,9 +357,7 @@ impl TimerQueues {
     ) -> Option<Place> {
         let sequence = self.get(from.0)?.timers.sequence(from.1)?;
         let timer = self.take_to_move(from, now)?;
-        let is_bursting = timer.burst > 0;
         let place = self.insert(to, sequence, deadline, timer);
-        self.bursting.extend(is_bursting.then_some(place));
         // The list still has the old key.
         self.list(place);
         Some(place)

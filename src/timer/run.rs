@@ -124,7 +124,7 @@ impl Run {
             params.get_mut(world)?.step(&mut turns, self);
         }
         let mut queues = world.resource_mut::<TimerQueues>();
-        queues.arming.due = turns.into_due();
+        queues.arming.due = turns.due;
         if self.is_outermost {
             queues.end_bursts();
         }

@@ -61,7 +61,7 @@ pub(super) struct Turn {
 /// The clocks that have a turn at one instant, and the turn of one of them.
 #[derive(Default)]
 pub(super) struct Turns {
-    due: Vec<DueClock>,
+    pub(super) due: Vec<DueClock>,
     /// The number of clocks that have had their turns.
     past: usize,
     turn: Option<Turn>,
@@ -83,11 +83,6 @@ impl Turns {
         };
         table.find_due(scope, &mut turns.due);
         turns
-    }
-
-    /// Returns the memory for the next run.
-    pub(super) fn into_due(self) -> Vec<DueClock> {
-        self.due
     }
 }
 

@@ -236,22 +236,16 @@ impl Model {
             return Vec::new();
         };
         // What has yet to follow its default clock to another one does so now.
-        let here = self.timers.iter().enumerate();
-        let here = here.filter(|(_, timer)| timer.clock == Some(clock) && !timer.is_new);
-        let unchosen = here.filter(|(_, timer)| timer.chosen.is_none());
-        let unchosen: Vec<_> = unchosen.map(|(at, timer)| (timer.sequence, at)).collect();
-        let mut leaving: Vec<(u64, usize, Nth)> = unchosen
-            .into_iter()
-            .filter_map(|(sequence, at)| {
-                let to = self
-                    .clocks
-                    .find(self.clock_of(self.timers[at].entity, None))?;
-                (to != clock).then_some((sequence, at, to))
-            })
-            .collect();
-        leaving.sort_unstable();
-        for (_, at, to) in leaving {
-            self.carry(at, Some(to));
+        let here = self.timers.iter().enumerate().filter(|(_, timer)| {
+            timer.clock == Some(clock) && !timer.is_new && timer.chosen.is_none()
+        });
+        let mut here: Vec<_> = here.map(|(at, timer)| (timer.sequence, at)).collect();
+        here.sort_unstable();
+        for (_, at) in here {
+            let default = self.clock_of(self.timers[at].entity, None);
+            if let Some(to) = self.clocks.find(default) {
+                self.carry(at, Some(to));
+            }
         }
         let (new, mut armed): (Vec<&mut Timer>, Vec<&mut Timer>) = self
             .timers

@@ -6,7 +6,6 @@ use core::{any::type_name, fmt::Display};
 use bevy_ecs::{
     component::IS_RESOURCE,
     entity::{Entities, EntityAllocator},
-    entity_disabling::Disabled,
     error::{CommandOutput, ContextExt, ErrorContext, FallbackErrorHandler},
     prelude::*,
     resource::IsResource,
@@ -17,7 +16,6 @@ use bevy_ecs::{
 use crate::{
     report::{hand_over, report},
     systems::KeptSystem,
-    transit::InTransit,
 };
 
 /// Gives callbacks their entity and commands, and reports their errors.
@@ -27,8 +25,7 @@ use crate::{
 /// call.
 #[derive(SystemParam)]
 pub(crate) struct EntityCaller<'w, 's> {
-    entities: Query<'w, 's, EntityMut<'static>, (Without<IsResource>, Without<InTransit>)>,
-    in_transit: Query<'w, 's, &'static InTransit, Allow<Disabled>>,
+    entities: Query<'w, 's, EntityMut<'static>, Without<IsResource>>,
     queue: Deferred<'s, CommandQueue>,
     allocator: &'w EntityAllocator,
     all: &'w Entities,
@@ -36,8 +33,7 @@ pub(crate) struct EntityCaller<'w, 's> {
 }
 
 impl EntityCaller<'_, '_> {
-    /// Returns an entity and commands for its callback, unless the entity is gone, disabled or in
-    /// transit.
+    /// Returns an entity and commands for its callback, unless the entity is gone or disabled.
     #[inline]
     pub(crate) fn get_mut(&mut self, entity: Entity) -> Option<(EntityMut<'_>, Commands<'_, '_>)> {
         let entity = self.entities.get_mut(entity).ok()?;
@@ -50,12 +46,7 @@ impl EntityCaller<'_, '_> {
         self.all.contains_spawned(entity)
     }
 
-    /// Returns the entity that moves to or from another world and takes this one along, if any.
-    pub(crate) fn root_in_transit(&self, entity: Entity) -> Option<Entity> {
-        self.in_transit.get(entity).ok().map(|transit| transit.root)
-    }
-
-    /// Returns an entity to read, unless it is gone, disabled or in transit.
+    /// Returns an entity to read, unless it is gone or disabled.
     #[inline]
     pub(crate) fn get(&self, entity: Entity) -> Option<EntityRef<'_>> {
         self.entities.get(entity).ok()

@@ -289,7 +289,7 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
 //! `conditions`, `state`, `worlds`, `message`, `update`, `timer` with `owner` and `pause`, a shared floor
-//! (`call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`, `recent_peak`), `clock`,
+//! (`call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `recent_peak`), `clock`,
 //! [`queue`], and `journal`. Imports only go down this list. The queue knows no entities and can be used alone.
 //!
 //! # Features
@@ -358,7 +358,6 @@ mod seat;
 mod seconds;
 mod sync;
 mod systems;
-mod transit;
 
 pub mod clock;
 

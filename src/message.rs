@@ -19,11 +19,8 @@ mod request;
 #[cfg(feature = "serialize")]
 mod codec;
 mod directory;
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only a move holds letters")
-)]
-mod transit;
+#[cfg(feature = "serialize")]
+mod waiting;
 
 #[cfg(feature = "worlds")]
 pub use request::RefusalReason;
@@ -43,11 +40,11 @@ pub(crate) use {
     directory::{name_of_request, request_with_name},
     mail::{MailRef, name_of_recipients},
     request::Route,
-    transit::{HeldLetters, release_lost, take_letters, visit_letters},
+    waiting::{take_letters, visit_letters},
 };
 pub(crate) use {
     component::follow, copy::MailCopy, deliver::deliver_messages, directory::MovedRequest,
-    mailbag::Mailbag, request::report_time_out, sender::Inbox, transit::is_held,
+    mailbag::Mailbag, request::report_time_out, sender::Inbox,
 };
 #[cfg(feature = "worlds")]
 pub(crate) use {

@@ -28,9 +28,8 @@ use crate::{
         FireParams, Kind, OpenRequest, OwnedTimerCancelled, OwnedTimerFired, Shown, TimerCancelled,
         TimerFired, TimerQueues, add_modified_clocks, add_timer, cancel_timers_of_clock,
         check_component, check_handler, end_broken_run, follow_clocks_later, follow_observers,
-        halt_or_resume, run_timers, show_statuses, take_key,
+        pause_or_resume, run_timers, show_statuses, take_key,
     },
-    transit::InTransit,
     update::{
         UpdateRosters, UpdateState, enroll, follow_clocks, follow_default_clocks, run_updates,
     },
@@ -366,7 +365,6 @@ type Watched = (
     Paused,
     PausedBy,
     Disabled,
-    InTransit,
     RunsWhilePaused,
     Pauses,
     Clock,
@@ -375,7 +373,7 @@ type Watched = (
     ObservedBy,
 );
 
-/// Halts the timers of an entity when it is paused, disabled or in transit, and resumes them when it runs
+/// Pauses the timers of an entity when it is paused or disabled, and resumes them when it runs
 /// while it is paused from now on. A new clock takes over what is on it by default.
 fn on_add(added: On<Add<Watched>>, mut world: DeferredWorld) {
     let entity = added.entity;
@@ -392,7 +390,7 @@ fn on_add(added: On<Add<Watched>>, mut world: DeferredWorld) {
         follow_clocks_later(&mut world, entity);
         follow_default_clocks(&mut world, entity);
     }
-    halt_or_resume(&mut world, entity);
+    pause_or_resume(&mut world, entity);
 }
 
 /// Moves what is on an entity by default when an [`OnClock`] puts it on another clock. What is on the entity of a speed
@@ -406,16 +404,13 @@ fn follow_clock_choice(inserted: On<Insert<(OnClock, SpeedModifier)>>, mut world
     follow_default_clocks(&mut world, entity);
 }
 
-/// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and halts those of
+/// Resumes the timers of an entity when it is no longer paused or disabled, and pauses those of
 /// a paused entity that no longer runs while it is paused. The timers of a clock end with it.
 fn on_remove(removed: On<Remove<Watched>>, mut world: DeferredWorld) {
     let entity = removed.entity;
     let is_enabled = note_disabled(&mut world, entity, removed.trigger(), false);
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        if is_enabled {
-            mailbag.followers.retry_disabled();
-        }
-        mailbag.check_transit(entity);
+    if is_enabled && let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.followers.retry_disabled();
     }
     if changes::<Clock>(&world, removed.trigger()) {
         let is_despawned = removed.trigger().new_archetype.is_none();
@@ -435,7 +430,7 @@ fn on_remove(removed: On<Remove<Watched>>, mut world: DeferredWorld) {
             follow_default_clocks(&mut world.into(), entity);
         });
     }
-    commands.queue(move |world: &mut World| halt_or_resume(&mut world.into(), entity));
+    commands.queue(move |world: &mut World| pause_or_resume(&mut world.into(), entity));
 }
 
 /// Puts the clock of an entity on the clock of the owner, or on the game clock, unless it chose its parent.

@@ -96,7 +96,7 @@ pub(crate) use late_clock::{add_modified_clocks, follow_clocks_later};
 pub(crate) use open_request::OpenRequest;
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};
-pub(crate) use pause::{follow_observers, halt_or_resume};
+pub(crate) use pause::{follow_observers, pause_or_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 use queued::ArmedTimer;

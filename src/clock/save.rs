@@ -164,7 +164,8 @@ pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) 
     }
 }
 
-/// The time that has passed on each of the built-in clocks since an entity was exported or copied.
+/// The time that has passed on each of the built-in clocks since an entity was taken out of its world, or
+/// copied.
 ///
 /// A `Duration` stands for the same time on all of them but the clock of frames. That is right for a
 /// move, because both worlds keep running. An entity that comes back from a file has missed what each

@@ -1,13 +1,10 @@
 //! A copy of all messages on their way, to go back to.
 
-use alloc::vec::Vec;
 use core::mem;
 
 use bevy_ecs::prelude::*;
 
-use super::{
-    followers::Turns, mailbag::Mailbag, queue::Queue, sender::Inbox, transit::HeldLetters,
-};
+use super::{followers::Turns, mailbag::Mailbag, queue::Queue, sender::Inbox};
 
 /// The messages of a world that were on their way at one moment, and whose turn it was then. They share
 /// their contents with the messages in the world, so that a message needs neither `Clone` nor a codec.
@@ -15,7 +12,6 @@ use super::{
 pub(crate) struct MailCopy {
     replies: Queue,
     queue: Queue,
-    held: Vec<(Entity, HeldLetters)>,
     turns: Turns,
 }
 
@@ -26,13 +22,10 @@ impl MailCopy {
         let mut copy = Self::default();
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             copy.turns = mailbag.followers.turns();
-            mailbag.kept.replies.share();
+            mailbag.replies.share();
             mailbag.queue.share();
-            copy.replies = mailbag.kept.replies.copy(&|entity| entity);
+            copy.replies = mailbag.replies.copy(&|entity| entity);
             copy.queue = mailbag.queue.copy(&|entity| entity);
-            let held = mailbag.kept.in_transit().into_iter();
-            let held = held.map(|(root, held)| (root, held.copy(&|entity| entity)));
-            copy.held = held.collect();
         }
         copy
     }
@@ -44,21 +37,11 @@ impl MailCopy {
             return;
         };
         mailbag.followers.set_turns(&self.turns);
-        let queue = &mut mailbag.queue;
-        let discarded = queue.extract(&|_, mail| mail.map(|_| Entity::PLACEHOLDER));
-        let mut kept = mem::take(&mut mailbag.kept);
-        mailbag.kept.replies = self.replies.copy(latest);
-        for (root, held) in &self.held {
-            let (root, held) = (latest(*root), held.copy(latest));
-            match kept.remove(root) {
-                Some(_) => _ = mailbag.kept.insert(root, held),
-                // The move has ended, so its mail is like all other.
-                None => mailbag.queue.append(&mut held.into_queue()),
-            }
-        }
+        let discarded = mailbag.queue.extract(&|_| true);
+        let replies = mem::replace(&mut mailbag.replies, self.replies.copy(latest));
         mailbag.queue.append(&mut self.queue.copy(latest));
         mailbag.is_urgent = true;
         // They are dropped last, because a destructor of the game may panic.
-        drop((discarded, kept));
+        drop((discarded, replies));
     }
 }

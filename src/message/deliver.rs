@@ -15,7 +15,6 @@ use super::{
     queue::{Letter, Queue},
     request::Request,
     sender::Inbox,
-    transit::{Kept, release_lost},
     written,
 };
 use crate::{
@@ -55,10 +54,10 @@ fn deliver_waiting(
     let (mut inbox, mut mailbag) = waiting.get_mut(world)?;
     inbox.move_to(&mut mailbag);
     let is_any_written = !mailbag.followers.written.is_empty();
-    if mailbag.is_idle() && !(is_any_written && written::is_waiting(world)) {
+    let is_idle = mailbag.is_idle();
+    if is_idle && !(is_any_written && written::is_waiting(world)) {
         return Ok(());
     }
-    release_lost(world);
     let mut mailbag = world.resource_mut::<Mailbag>();
     // Components of a game may also disable entities, unnoticed.
     mailbag.followers.retry_disabled();
@@ -86,12 +85,12 @@ fn deliver_waiting(
     Ok(())
 }
 
-/// Delivers messages, and keeps those that have to wait.
+/// Delivers messages, and keeps the replies that have to wait.
 pub(super) struct Courier<'a, 'w, 's> {
     pub(super) caller: &'a mut EntityCaller<'w, 's>,
     pub(super) directory: &'a Directory,
     pub(super) clocks: &'a ClockTable,
-    kept: &'a mut Kept,
+    replies: &'a mut Queue,
     pub(super) stats: &'a mut MessageStats,
 }
 
@@ -106,7 +105,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
             caller,
             directory: &mailbag.directory,
             clocks,
-            kept: &mut mailbag.kept,
+            replies: &mut mailbag.replies,
             stats: &mut mailbag.stats,
         };
         (&mut mailbag.queue, &mut mailbag.followers, courier)
@@ -142,7 +141,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
         is_reply
     }
 
-    /// Calls an entity. Returns it if it can't be called yet, and the message waits for it.
+    /// Calls an entity.
     #[inline(always)]
     pub(super) fn call_entity(
         &mut self,
@@ -150,23 +149,22 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
         to: Entity,
         message: &dyn Any,
         role: &Role,
-    ) -> Option<Entity> {
+    ) {
         let follower = following.and_then(|it| it.find(to));
-        match follower.is_some_and(|it| it.call(self, message, role)) {
-            true => None,
-            false => self.miss(to),
+        if !follower.is_some_and(|it| it.call(self, message, role)) {
+            self.stats.undeliverable += 1;
         }
     }
 
-    /// Calls the recipient, and completes the request if the message is a reply. Returns the entity for
-    /// which the message waits if that entity can't be called yet.
+    /// Calls the recipient, and completes the request if the message is a reply. Returns `true` if the message is
+    /// a reply that waits, because the asking entity is disabled.
     pub(super) fn call(
         &mut self,
         following: Option<&mut Following>,
         to: Recipient,
         message: &dyn Any,
         role: &Role,
-    ) -> Option<Entity> {
+    ) -> bool {
         let to = match to {
             Recipient::Entity(entity) => Some(entity),
             Recipient::Key(key) => self.directory.entity(key),
@@ -176,35 +174,33 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
                     let called = following.is_some_and(|it| it.call_in_turn(self, message, role));
                     self.stats.undeliverable += u64::from(!called);
                 }
-                return None;
+                return false;
             }
         };
         let to = match (to, role) {
-            (None, _) => return self.miss(Entity::PLACEHOLDER),
+            (None, _) => {
+                self.stats.undeliverable += 1;
+                return false;
+            }
             (Some(to), Role::Reply(request)) => match self.asker(to, *request) {
-                Ok(asker) => asker,
-                Err(waiting) => return waiting,
+                Asker::Enabled(asker) => asker,
+                Asker::Disabled => return true,
+                Asker::Done => {
+                    self.stats.late += 1;
+                    return false;
+                }
             },
             (Some(to), _) => to,
         };
-        self.call_entity(following, to, message, role)
+        self.call_entity(following, to, message, role);
+        false
     }
 
-    /// Returns the entity that could not be called if a message waits for it.
-    #[cold]
-    fn miss(&mut self, entity: Entity) -> Option<Entity> {
-        let is_moving = self.caller.root_in_transit(entity).is_some();
-        self.stats.undeliverable += u64::from(!is_moving);
-        is_moving.then_some(entity)
-    }
-
-    /// Completes a request, and returns the entity that gets the reply. If the reply can't be delivered
-    /// now, returns the entity for which it waits, or `None` if it is late.
-    fn asker(&mut self, asker: Entity, request: Request) -> Result<Entity, Option<Entity>> {
-        let Self { caller, stats, .. } = self;
+    /// Completes a request, unless its reply is late or has to wait.
+    fn asker(&mut self, asker: Entity, request: Request) -> Asker {
+        let caller = &mut *self.caller;
         let Some(request) = request.entity() else {
-            stats.late += 1;
-            return Err(None);
+            return Asker::Done;
         };
         let open = caller.get(request);
         let owner = open
@@ -219,35 +215,31 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
             None => caller.exists(request),
         };
         let is_enabled = open.is_some() && caller.get(asker).is_some();
-        if caller.root_in_transit(asker).is_some() || is_open && !is_enabled {
-            return Err(Some(asker));
-        }
         if !is_open {
-            stats.late += 1;
-            return Err(None);
+            return Asker::Done;
+        }
+        if !is_enabled {
+            return Asker::Disabled;
         }
         // Other replies are late from now on, even if the entity does not follow this one.
         let despawn = move |world: &mut World| despawn_owned(world, request);
         caller.commands().queue(despawn);
-        Ok(asker)
+        Asker::Enabled(asker)
     }
 
-    /// Keeps a letter until its recipient can be called.
+    /// Keeps a reply until the next run.
     #[cold]
-    pub(super) fn keep(&mut self, entity: Entity, letter: Letter) {
-        let root = self.caller.root_in_transit(entity);
-        self.kept.push(root, entity, letter);
+    pub(super) fn keep(&mut self, reply: Letter) {
+        self.replies.push_letter(reply);
     }
+}
 
-    /// Notes that another world has got the key of an entity in transit.
-    #[cfg(feature = "worlds")]
-    pub(super) fn note_key_taken(&mut self, key: u64) {
-        if let Some(entity) = self.directory.entity(key)
-            && let Some(root) = self.caller.root_in_transit(entity)
-        {
-            self.kept.change(root, |held| held.note_key_taken());
-        }
-    }
+/// The entity that gets a reply.
+enum Asker {
+    Enabled(Entity),
+    Disabled,
+    /// The request is complete, or withdrawn.
+    Done,
 }
 
 /// Calls an entity for a packet, now. Returns `false` if it does not follow the packet, or can't be called.
@@ -300,12 +292,11 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
     mailbag.map_or_else(Vec::new, |mut mailbag| mailbag.hand_back())
 }
 
-/// Returns `true` if messages wait for the next run, or for entities that are disabled or in transit.
+/// Returns `true` if messages wait for the next run, or for entities that are disabled.
 #[cfg(feature = "worlds")]
 pub(crate) fn has_mail(world: &World) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
-    mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.kept.is_empty())
-        || written::is_waiting(world)
+    mailbag.is_some_and(|mailbag| mailbag.waiting() > 0) || written::is_waiting(world)
 }
 
 /// Counts the messages of this world, from its start to the end of the last delivery.

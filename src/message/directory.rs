@@ -94,19 +94,24 @@ impl Directory {
     /// Gives an entity a key, and returns the entity that had the key before, if any.
     pub(crate) fn bind(&mut self, key: u64, entity: Entity) -> Option<Entity> {
         let before = self.entities.insert(key, entity);
-        if let Some((_, listener)) = &self.listener {
-            listener(key, true);
-        }
+        self.tell(key, entity, true);
         before
     }
 
     /// Takes a key from an entity, if the entity still has it.
     pub(crate) fn unbind(&mut self, key: u64, entity: Entity) {
         if self.entity(key) == Some(entity) {
+            self.tell(key, entity, false);
             self.entities.remove(&key);
-            if let Some((_, listener)) = &self.listener {
-                listener(key, false);
-            }
+        }
+    }
+
+    /// Tells other worlds that an entity with a key is here or not, if the entity has the key.
+    pub(crate) fn tell(&self, key: u64, entity: Entity, is_here: bool) {
+        if let Some((_, listener)) = self.listener.as_ref()
+            && self.entity(key) == Some(entity)
+        {
+            listener(key, is_here);
         }
     }
 

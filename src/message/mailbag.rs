@@ -11,7 +11,6 @@ use super::{
     directory::Directory,
     followers::Followers,
     queue::{Letter, Queue},
-    transit::Kept,
 };
 
 /// The messages of a world that are on their way, and whom they reach.
@@ -22,7 +21,8 @@ pub(crate) struct Mailbag {
     pub(super) queue: Queue,
     /// An empty queue, with the memory for the next outbox of an observer.
     pub(super) spare: Queue,
-    pub(super) kept: Kept,
+    /// Replies to entities that are disabled.
+    pub(super) replies: Queue,
     /// The number of messages that can wait.
     pub(super) capacity: usize,
     /// The number of messages for which outboxes have room. They reserve it before they take a message, because
@@ -49,12 +49,12 @@ impl Mailbag {
 
     /// Returns the number of messages, functions and notes that wait.
     pub(super) fn waiting(&self) -> usize {
-        self.queue.len() + self.kept.len()
+        self.queue.len() + self.replies.len()
     }
 
     /// Returns `true` if a run has nothing to deliver, to keep or to give back.
     pub(super) fn is_idle(&self) -> bool {
-        self.queue.is_idle() && self.kept.is_empty() && !self.is_urgent
+        self.queue.is_idle() && self.replies.len() == 0 && !self.is_urgent
     }
 
     /// Returns `true` if the next run should not wait: an urgent message was sent, or a panic has
@@ -95,18 +95,15 @@ impl Mailbag {
     /// Releases all items for delivery. The held ones come first.
     pub(super) fn release(&mut self) {
         self.is_urgent = false;
-        if self.kept.replies.len() > 0 {
-            self.queue.put_first(mem::take(&mut self.kept.replies));
+        if self.replies.len() > 0 {
+            self.queue.put_first(mem::take(&mut self.replies));
         }
         self.queue.release();
     }
 
-    /// Takes all undelivered messages. The letters that were exported with an entity in transit stay.
+    /// Takes all undelivered messages.
     pub(super) fn hand_back(&mut self) -> Vec<Letter> {
         self.release();
-        let mut letters = self.kept.take_arrived();
-        let queued = self.queue.extract(&|_, _| Some(Entity::PLACEHOLDER));
-        letters.extend(queued.into_iter().filter_map(|(_, letter)| letter));
-        letters
+        self.queue.extract(&|_| true)
     }
 }

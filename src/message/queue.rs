@@ -41,9 +41,6 @@ pub(super) enum Item {
     Messages(Batch),
     /// A function to run on the world.
     Function(SyncCell<Box<dyn FnOnce(&mut World) + Send>>),
-    /// A note that another world has got a key.
-    #[cfg(feature = "worlds")]
-    KeyTaken(u64),
 }
 
 /// Messages of one lane that were sent one after the other. Plain messages share a batch, if each goes to an
@@ -177,15 +174,6 @@ impl Letter {
         letter.round = mail.round.cloned();
         letter.rename(name);
         Some(letter)
-    }
-
-    pub(crate) fn get(&self) -> MailRef<'_> {
-        MailRef {
-            to: self.to,
-            role: &self.role,
-            payload: &self.payload,
-            round: self.round.as_ref(),
-        }
     }
 
     /// Changes the names of entities.
@@ -422,11 +410,6 @@ impl Queue {
                     let mut commands = courier.caller.commands();
                     commands.queue(SyncCell::to_inner(function));
                 }
-                #[cfg(feature = "worlds")]
-                Some(Item::KeyTaken(key)) => {
-                    self.len -= 1;
-                    courier.note_key_taken(key);
-                }
             }
         }
     }
@@ -436,7 +419,7 @@ impl Queue {
         let mut seen = vec![0; self.lanes.len()];
         let batches = self.items.iter().filter_map(|item| match item {
             Item::Messages(batch) => Some(batch),
-            _ => None,
+            Item::Function(_) => None,
         });
         for batch in batches.chain(&self.open) {
             let from = seen[batch.lane];
@@ -451,57 +434,34 @@ impl Queue {
         }
     }
 
-    /// Takes the messages whose recipient a function names, in order. A note about the key of such a
-    /// recipient becomes `None`.
-    pub(super) fn extract(
-        &mut self,
-        member: &dyn Fn(Recipient, Option<MailRef>) -> Option<Entity>,
-    ) -> Vec<(Entity, Option<Letter>)> {
+    /// Takes the messages to these recipients, in order.
+    pub(super) fn extract(&mut self, is_wanted: &dyn Fn(Recipient) -> bool) -> Vec<Letter> {
         self.close_batch();
         let mut taken = Vec::new();
-        let mut kept = 0;
         let mut seen = vec![0; self.lanes.len()];
-        self.items.retain_mut(|item| {
-            let is_kept = match item {
-                Item::Messages(batch) => {
-                    let lane = &mut self.lanes[batch.lane];
-                    let from = seen[batch.lane];
-                    seen[batch.lane] += batch.len;
-                    for nth in from..seen[batch.lane] {
-                        if let Some(next) = lane.get(nth, batch.to, &batch.role)
-                            && let Some(entity) = member(next.to, Some(next))
-                            && let Some((to, payload)) = lane.take(nth)
-                        {
-                            let letter = Letter {
-                                to: batch.to.with(to),
-                                role: batch.role.clone(),
-                                round: batch.round.take_if(|_| nth == from),
-                                payload,
-                            };
-                            taken.push((entity, Some(letter)));
-                            batch.len -= 1;
-                            self.len -= 1;
-                        }
-                    }
-                    true
-                }
-                Item::Function(_) => true,
-                #[cfg(feature = "worlds")]
-                Item::KeyTaken(key) => {
-                    let to = member(Recipient::Key(*key), None);
-                    taken.extend(to.map(|to| (to, None)));
-                    to.is_none()
-                }
+        for item in &mut self.items {
+            let Item::Messages(batch) = item else {
+                continue;
             };
-            match is_kept {
-                true => kept += 1,
-                false => {
+            let lane = &mut self.lanes[batch.lane];
+            let from = seen[batch.lane];
+            seen[batch.lane] += batch.len;
+            for nth in from..seen[batch.lane] {
+                if let Some(next) = lane.get(nth, batch.to, &batch.role)
+                    && is_wanted(next.to)
+                    && let Some((to, payload)) = lane.take(nth)
+                {
+                    taken.push(Letter {
+                        to: batch.to.with(to),
+                        role: batch.role.clone(),
+                        round: batch.round.take_if(|_| nth == from),
+                        payload,
+                    });
+                    batch.len -= 1;
                     self.len -= 1;
-                    self.released -= usize::from(kept < self.released);
                 }
             }
-            is_kept
-        });
+        }
         self.lanes.iter_mut().for_each(|lane| lane.sweep());
         taken
     }
@@ -553,15 +513,13 @@ impl<P: Payload> Lane<P> {
             self.next += 1;
             let to = *to;
             let (following, content) = (following.as_deref_mut(), payload.content().0);
-            let kept_for = match is_plain {
-                true => courier.call_entity(following, to, content, &batch.role),
-                false => courier.call(following, batch.to.with(to), content, &batch.role),
-            };
-            if let Some(entity) = kept_for
+            if is_plain {
+                courier.call_entity(following, to, content, &batch.role);
+            } else if courier.call(following, batch.to.with(to), content, &batch.role)
                 && let Some((_, payload)) = message.take()
             {
                 let letter = Letter::new(batch.to.with(to), payload, batch.role.clone());
-                courier.keep(entity, letter);
+                courier.keep(letter);
             }
             *message = None;
             if courier.caller.has_commands() {

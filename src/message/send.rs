@@ -14,7 +14,7 @@ use bevy_ecs::{
 use thiserror::Error;
 
 #[cfg(feature = "serialize")]
-use super::{codec::MessageCodecs, transit::entities_with_mail};
+use super::{codec::MessageCodecs, waiting::entities_with_mail};
 use super::{
     deliver::{close_inbox, deliver_now},
     mail::{Delivery, Packet, Payload, Recipient, Role, name_of_recipients},
@@ -123,7 +123,7 @@ pub trait MessageWorldExt: BorrowMut<World> {
     /// Calls an entity for a packet now, before this returns, and applies the commands of its callback. The messages that
     /// wait stay where they are.
     ///
-    /// Returns `false` if nothing was called: the entity does not follow the packet, or it is gone, disabled or in transit.
+    /// Returns `false` if nothing was called: the entity does not follow the packet, or it is gone or disabled.
     /// A callback that returns an error was called. Bevy's error handler gets the error.
     ///
     /// # Errors
@@ -186,12 +186,6 @@ pub trait MessageWorldExt: BorrowMut<World> {
     /// Messages without a recipient are not returned, but counted in
     /// [`MessageStats::undeliverable`](super::MessageStats::undeliverable). Open requests stay
     /// open. Further frames can run, and the returned messages can be [sent again](Self::resend).
-    #[cfg_attr(
-        feature = "serialize",
-        doc = "
-Messages that are held for an entity [in transit](crate::moving::InTransit) are returned, too, except for
-those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in transit."
-    )]
     ///
     /// # Examples
     ///
@@ -289,7 +283,7 @@ those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in tr
     /// );
     /// let hero = app.world_mut().spawn_empty().id();
     /// app.world_mut().send(hero, Damage(3)).unwrap();
-    /// assert!(app.world_mut().export_entity(hero).is_ok());
+    /// assert!(app.world_mut().take_entity(hero).is_ok());
     /// ```
     #[cfg(feature = "serialize")]
     #[track_caller]

@@ -143,20 +143,12 @@ impl MessageSender {
 
 #[cfg(feature = "worlds")]
 impl MessageSender {
-    /// Notes that another world has got a key, in order with the messages.
-    pub(crate) fn note_key_taken(&self, key: u64) {
-        self.put_anyway(Item::KeyTaken(key));
-    }
-
     /// Runs a function on the world in the next frame, also if the inbox is full. A closed inbox drops it.
     pub(crate) fn run_anyway(&self, function: impl FnOnce(&mut World) + Send + 'static) {
-        self.put_anyway(Item::Function(SyncCell::new(Box::new(function))));
-    }
-
-    fn put_anyway(&self, item: Item) {
         let mut inbox = self.0.lock();
         if !inbox.is_closed {
-            inbox.queue.push_item(item);
+            let function = SyncCell::new(Box::new(function) as _);
+            inbox.queue.push_item(Item::Function(function));
             self.0.note_arrival(inbox, 0);
         }
     }

@@ -133,14 +133,6 @@ impl MailData {
     pub(super) fn into_parts(self) -> (Vec<LetterData>, Vec<UnsavableMail>) {
         (self.letters, self.unsavable)
     }
-
-    /// Returns the letters, or an error that lists all that are not data.
-    pub(super) fn all_or_error(self) -> Result<Vec<LetterData>, Vec<UnsavableMail>> {
-        match self.unsavable.is_empty() {
-            true => Ok(self.letters),
-            false => Err(self.unsavable),
-        }
-    }
 }
 
 /// Returns the letters on their way to each of some entities and to everything that was saved with it. Other

@@ -1,70 +1,58 @@
 //! Moving an entity to another world: on another thread, or in another process.
 //!
-//! A move has two ends. Each holds the entity until it knows how the move ends. Then one end commits,
-//! and the other forgets:
+//! [`take_entity`] takes an entity out of its world and returns it as a value: its timers and cooldowns with their
+//! remaining times, its waiting mail, its open requests, and everything that it owns. It takes all or nothing.
+//! [`put_entity`] inserts the value into another world, or hands it back with the reason.
 //!
-//! 1. [`export_entity`] returns the entity as data: its timers and cooldowns with their remaining times,
-//!    its waiting mail, its open requests, and everything that it owns. From here on the entity is
-//!    [in transit](InTransit): its timers do not fire, its callbacks do not run, and its mail is held.
-//!    Your own systems still see it: filter them with `Without<InTransit>`.
-//! 2. [`import_entity`] brings it into the other world, where it is in transit, too. Insert your own
-//!    components now, and its [`MessageComponent`](crate::message::MessageComponent), unless you have
-//!    [registered](crate::save::SaveWorldExt::add_saved_component) them or a component that requires them. Mail that is
-//!    released before there is a `MessageComponent` is lost, and counted in
-//!    [`MessageStats::undeliverable`](crate::message::MessageStats::undeliverable). Import the data once. An
-//!    entity without a stable key can't be recognized, so a second import is a second entity.
-//! 3. [`forget_entity`] despawns the entity in the old world without any event, and returns the mail
-//!    held there.
-//! 4. [`commit_entity`] releases the entity in the new world. The exported mail comes first, then the
-//!    mail from step 3, then the mail that has arrived at the new place. All of it comes before the rest of
-//!    the delivery that is under way.
-//!
-//! If the other world refuses the entity, commit it at the old place with an empty [`HeldMail`]. It
-//! continues as if nothing had happened. If the other world has imported the entity already, forget it there,
-//! and pass on what that returns. That mail then comes after the mail that the old world has held.
-#![cfg_attr(
-    feature = "worlds",
-    doc = "Parcels for a [`StableKey`](crate::worlds::StableKey) keep the order in which they were sent: those that \
-went to the other world come between those before and after."
-)]
+//! A move over a network needs no more calls. Send the value to the other process, and keep it until that process
+//! has answered. If it has refused the entity, put the value back.
 //!
 //! # Time
 //!
-//! Clocks keep running during a move. Pass `import_entity` the time since the export, as a `Duration` or
-//! as the [time of each clock](TimePassed); from the import on, the clocks of the new world count. A deadline that has passed by the time of the commit is served
-//! in the next run. A periodic timer then follows its [`MissedTicks`](crate::MissedTicks). A paused
-//! timer stays paused, and keeps its full remaining time. If the move ends at the old place, the clocks
-//! there count all the time.
+//! Pass [`put_entity`] the time since the entity was taken, as a `Duration` or as the [time of each
+//! clock](TimePassed). A deadline that has passed on the way is served in the next run. A periodic timer then follows
+//! its [`MissedTicks`](crate::MissedTicks). A paused timer keeps its full remaining time.
 //!
 //! # What moves
 //!
 //! | moves | stays |
 //! |---|---|
-//! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves, with your registered components | your other components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
-//! | pauses of the entity and modifiers of its clock that belong to nobody else | effects that belong to another entity, and modifiers that pause another entity. They despawn with the entity here |
+//! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves, with your registered components | your other components, observers, [`UpdateComponent`](crate::UpdateComponent)s and [`MessageComponent`](crate::message::MessageComponent)s: they go with the entity |
+//! | pauses of the entity and modifiers of its clock that belong to nobody else | effects that belong to another entity, and modifiers that pause another entity: they go, too |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
 //! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
 //! | open requests | requests from others that the entity has received but not answered |
 #![cfg_attr(
     feature = "worlds",
-    doc = "| its [`StableKey`](crate::worlds::StableKey), from the import on | |"
+    doc = "| its [`StableKey`](crate::worlds::StableKey) | |"
 )]
 //!
-//! # Requests
+//! Insert your other components when `put_entity` returns. The mail that moved along is delivered in the next run. If
+//! there is no `MessageComponent` by then, it is lost, and counted in
+//! [`MessageStats::undeliverable`](crate::message::MessageStats::undeliverable).
 //!
-//! A reply that arrives during the move is held mail, and completes the request at the new place. After
-//! `forget_entity`, a reply still finds the entity if the request was made to another world, because the
-//! stable key has moved along. A reply that is sent inside the old world is too late: it is counted in
-//! [`MessageStats::late`](crate::message::MessageStats::late) there, and the request times out at the
-//! new place.
+//! # Mail on the way
+//!
+//! While an entity is away, nothing is held for it. A message to it in the old world is counted in
+//! [`MessageStats::undeliverable`](crate::message::MessageStats::undeliverable) there, and a request to it times out.
+#![cfg_attr(
+    feature = "worlds",
+    doc = "A parcel for its `StableKey` is refused at once: the sender gets \
+[`NoAnswer::Refused`](crate::message::NoAnswer::Refused) for a request, and \
+[`Refused`](crate::worlds::Refused) with the parcel for anything else, and can send it again."
+)]
+//!
+//! A reply in the old world to a request of the entity is late: it is counted in
+//! [`MessageStats::late`](crate::message::MessageStats::late) there, and the request times out at the new place. A
+//! reply from another world finds the entity at its new place, because the stable key has moved along. If it comes
+//! while the entity is away, it is refused, and the request times out.
 //!
 //! # Crashes
 //!
-//! If a process crashes during a move, the entity can exist in both worlds or in neither. To recover,
-//! store the exported data and the last call that succeeded.
+//! A value that is lost is an entity that is lost, and a value that is put twice is two entities. To survive the end of
+//! the process, store the value before you send it.
 //! [`copy_entities`](crate::moving::MoveWorldExt::copy_entities) returns the same data of entities that do not move,
-//! to store it in every frame. A world that is saved during a move is
-//! saved as if the entity were not in transit, with the held mail.
+//! to store it in every frame.
 //!
 //! # Examples
 //!
@@ -74,7 +62,7 @@ went to the other world come between those before and after."
 //! use bevy_due::{
 //!     Timer,
 //!     message::{MessageWorldExt, Packet},
-//!     moving::{HeldMail, MoveWorldExt, MovedEntity},
+//!     moving::{MoveWorldExt, MovedEntity},
 //!     prelude::*,
 //! };
 //! use bevy_ecs::{entity::EntityHashMap, prelude::*};
@@ -103,77 +91,60 @@ went to the other world come between those before and after."
 //! let (mut forest, mut town) = (zone(), zone());
 //! let hero = forest.world_mut().spawn((Health(10), ears(), Timer::after(1.0))).id();
 //! forest.update();
+//! forest.world_mut().send(hero, Packet::new(HIT, [3]))?; // It moves along.
 //!
-//! let moved = forest.world_mut().export_entity(hero)?;
-//! let data = ron::to_string(&moved)?; // As bytes, with the components of the game.
-//! forest.world_mut().send(hero, Packet::new(HIT, [3]))?; // Held.
-//! forest.update();
+//! let health = forest.world().get::<Health>(hero).unwrap().0;
+//! let moved = forest.world_mut().take_entity(hero)?;
+//! assert!(forest.world().get_entity(hero).is_err());
+//! let data = ron::to_string(&(moved, health))?; // Or as bytes.
 //!
-//! let moved: MovedEntity = ron::from_str(&data)?;
+//! let (moved, health): (MovedEntity, u8) = ron::from_str(&data)?;
 //! let on_the_way = Duration::from_millis(250);
 //! let mut entities = EntityHashMap::default();
-//! let in_town = town.world_mut().import_entity(&moved, on_the_way, &mut entities)?;
-//! town.world_mut().entity_mut(in_town).insert((Health(10), ears()));
+//! let hero = town.world_mut().put_entity(moved, on_the_way, &mut entities)?;
+//! town.world_mut().entity_mut(hero).insert((Health(health), ears()));
 //!
-//! let late = ron::to_string(&forest.world_mut().forget_entity(hero)?)?;
-//! assert!(forest.world().get_entity(hero).is_err());
-//!
-//! let late: HeldMail = ron::from_str(&late)?;
-//! town.world_mut().commit_entity(in_town, &late)?;
-//! let timer = town.world_mut().with_timers(|timers| timers.get(in_town));
+//! let timer = town.world_mut().with_timers(|timers| timers.get(hero));
 //! assert_eq!(timer.unwrap().remaining, Duration::from_millis(500));
 //! town.update();
-//! assert_eq!(town.world().get::<Health>(in_town).unwrap().0, 7);
+//! assert_eq!(town.world().get::<Health>(hero).unwrap().0, 7);
 //! # Ok::<(), BevyError>(())
 //! ```
 //!
-//! [`commit_entity`]: crate::moving::MoveWorldExt::commit_entity
-//! [`export_entity`]: crate::moving::MoveWorldExt::export_entity
-//! [`forget_entity`]: crate::moving::MoveWorldExt::forget_entity
-//! [`import_entity`]: crate::moving::MoveWorldExt::import_entity
+//! [`put_entity`]: crate::moving::MoveWorldExt::put_entity
+//! [`take_entity`]: crate::moving::MoveWorldExt::take_entity
 
-mod end;
 mod error;
-mod export;
 mod ext;
-mod import;
 mod names;
+mod put;
+mod take;
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Versioned, letter::LetterData, save::SavedTimers};
-use end::{commit_entity, forget_entity};
-pub use error::MoveError;
-use export::{copy_entities, export_entity};
+use super::{Versioned, save::SavedTimers};
+pub use error::{MoveError, PutError};
 pub use ext::MoveWorldExt;
-use import::import_entities;
+use put::put_entities;
+use take::{copy_entities, take_entity};
 
 pub use super::letter::{UnsavableMail, UnsavableReason};
 
-pub use crate::{clock::TimePassed, transit::InTransit};
+pub use crate::clock::TimePassed;
 
 /// An entity on its way to another world, as data.
 ///
-/// [`MoveWorldExt::export_entity`] returns it, and
-/// [`MoveWorldExt::import_entity`] takes it. The serialized form begins
-/// with its version. A version that this release does not know is an error.
+/// [`MoveWorldExt::take_entity`] and [`MoveWorldExt::copy_entities`] return it, and [`MoveWorldExt::put_entity`] takes
+/// it. The serialized form begins with its version. A version that this release does not know is an error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct MovedEntity(Versioned<Content>);
+#[must_use = "the entity is lost unless it is put into a world"]
+pub struct MovedEntity(Box<Versioned<Content>>);
 
-/// The mail that was held for an entity in transit, as data.
-///
-/// [`MoveWorldExt::forget_entity`] returns it, and
-/// [`MoveWorldExt::commit_entity`] takes it. The default value is
-/// empty. The serialized form begins with its version.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct HeldMail(Versioned<Vec<LetterData>>);
-
-/// An entity, by the names of the world that exported it.
+/// An entity, by the names of the world that it comes from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
@@ -196,14 +167,13 @@ struct RequestName {
 }
 
 impl MovedEntity {
-    /// Returns the entity, as it is called in the world that exported it.
+    /// Returns the entity, as it is called in the world that it comes from.
     #[must_use]
     pub fn entity(&self) -> Entity {
         self.0.entity
     }
 
-    /// Returns the entity and everything that moves with it, as they are called in the world that
-    /// exported them.
+    /// Returns the entity and everything that moves with it, as they are called in the world that they come from.
     pub fn entities(&self) -> impl Iterator<Item = Entity> {
         self.0.timers.entities()
     }
@@ -213,25 +183,5 @@ impl MovedEntity {
     #[must_use]
     pub fn left_out(&self) -> &[UnsavableMail] {
         &self.0.left_out
-    }
-}
-
-impl HeldMail {
-    /// Returns the number of messages.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns `true` if there is no message.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Default for HeldMail {
-    fn default() -> Self {
-        Self(Versioned::V1(Vec::new()))
     }
 }

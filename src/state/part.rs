@@ -21,7 +21,6 @@ use crate::{
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
     timer::{Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, OpenRequest, Timer, TimerAction},
-    transit::InTransit,
 };
 
 /// Defines [`Part`] and [`PartKind`] from the one list of the components.
@@ -238,7 +237,6 @@ parts! {
     }
     unsaved {
         MovedRequest,
-        InTransit,
     }
     marks {
         Paused,

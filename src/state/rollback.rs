@@ -24,7 +24,7 @@
 #![cfg_attr(
     feature = "serialize",
     doc = "| [components of yours](crate::save::SaveWorldExt::add_saved_component) that you have registered | what a system writes to them with [`bypass_change_detection`](bevy_ecs::change_detection::DetectChangesMut::bypass_change_detection), or behind a lock |",
-    doc = "| entities before their export, as [not in transit](crate::moving::InTransit), and mail that is held during a move | entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity), nor past a [`commit_entity`](crate::moving::MoveWorldExt::commit_entity), which brings mail that the other world has forgotten |"
+    doc = "| | entities that have moved to or from another world: do not roll back past a [`take_entity`](crate::moving::MoveWorldExt::take_entity) or a [`put_entity`](crate::moving::MoveWorldExt::put_entity) |"
 )]
 //!
 //! Copy Bevy's times with each snapshot: `Time<Virtual>`, `Time<Fixed>`, and, if timers run on
@@ -98,12 +98,11 @@ use bevy_platform::sync::Arc;
 use super::component::{ComponentCopies, SavedComponents};
 use crate::{
     clock::{Age, ClockKey, ClockTable, ClocksCopy, put_clocks_back},
-    message::{MailCopy, MessageComponent, is_held},
+    message::{MailCopy, MessageComponent},
     timer::{QueuesMark, RunDepth, TimerQueues, add_modified_clocks, forget_written},
-    transit::InTransit,
     update::{UpdateComponent, leave_later_clocks},
 };
-use changed::{changed_since, holders};
+use changed::changed_since;
 use entities::{despawn, finished, name_requests, rename_clocks, respawn, spawned_since};
 pub use ext::RollbackWorldExt;
 use log::{Changes, Log, end_journals};
@@ -247,7 +246,6 @@ fn restore_timers(
             ..Changes::default()
         }),
     }
-    end_lost_transits(world);
 }
 
 /// Inserts a component again that another one has brought along since a tick, while there were no clocks.
@@ -262,16 +260,6 @@ fn insert_again<C: Component>(world: &mut World, entity: Entity, since: Tick) {
     {
         entity.insert(component);
     }
-}
-
-/// Takes entities out of transit whose moves have ended since the snapshot. Their mail is not held.
-fn end_lost_transits(world: &mut World) {
-    for entity in holders::<InTransit>(world).collect::<Vec<_>>() {
-        if !is_held(world, entity) {
-            world.entity_mut(entity).remove::<InTransit>();
-        }
-    }
-    world.flush();
 }
 
 /// Returns `true` while a snapshot exists, and until the run after that.

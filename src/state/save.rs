@@ -79,7 +79,7 @@ use crate::{
 };
 
 pub(super) use check::{check_map, check_moved};
-pub(super) use collect::{dependents, save_entities};
+pub(super) use collect::save_entities;
 use collect::{save_all, save_entity, save_timers};
 pub(super) use error::list;
 pub use error::{LoadError, SaveError, Unsavable, UnsavableComponent, UnsavableTimer};

@@ -296,7 +296,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
     timer.set(Mark::Owned, setting.owner != entity);
     timer.set(Mark::Observed, setting.is_observed);
     timer.set_acts(setting.acts);
-    timer.halt(setting.halt, reading.now);
+    timer.set_paused(setting.is_paused, reading.now);
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
     queues.arming.numbers = numbers;
     queues.arming.swap_list.loaded += usize::from(loaded.is_some());

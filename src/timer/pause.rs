@@ -15,7 +15,7 @@ use super::{
     owner::{Owned, OwnedBy, owned_by, owner_of, with_all_owned, with_owners},
     queued::Mark,
     queues::change_armed,
-    setting::{Halt, is_observed},
+    setting::is_observed,
 };
 use crate::{
     clock::{Clock, ClockId, ClockTable, OnClock, clock_of},
@@ -285,7 +285,7 @@ fn has(entity: EntityRef, mark: PauseMark) -> bool {
     }
 }
 
-/// Halts the timers of the entities on a list whose owner is paused: a scene inserts the list after both. What the
+/// Pauses the timers of the entities on a list whose owner is paused: a scene inserts the list after both. What the
 /// owner owns may wait although the owner itself runs while it is paused.
 pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     remove_if_empty::<Owned>(&mut world, entity);
@@ -295,7 +295,7 @@ pub(super) fn follow_list(mut world: DeferredWorld, HookContext { entity, .. }: 
         and_owners(&world, entity).any(is_stopped)
     });
     if may_wait {
-        halt_or_resume(&mut world, entity);
+        pause_or_resume(&mut world, entity);
     }
     // The list of a scene may arrive after the clock of its entity.
     if world.get::<Clock>(entity).is_some() || world.get::<OnClock>(entity).is_some() {
@@ -321,13 +321,13 @@ pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: 
     });
     match is_owned {
         true => {
-            halt_or_resume(world, entity);
+            pause_or_resume(world, entity);
             follow_clock_later(world, entity, false);
         }
         // The owner that is being removed is still there.
         false => {
             let mut commands = world.commands();
-            commands.queue(move |world: &mut World| halt_or_resume(&mut world.into(), entity));
+            commands.queue(move |world: &mut World| pause_or_resume(&mut world.into(), entity));
             follow_clock_later(world, entity, true);
         }
     }
@@ -340,8 +340,8 @@ pub(crate) fn follow_observers(world: &mut DeferredWorld, entity: Entity) {
     }
 }
 
-/// Halts or resumes the timers of an entity and of everything that it owns.
-pub(crate) fn halt_or_resume(world: &mut DeferredWorld, entity: Entity) {
+/// Pauses or resumes the timers of an entity and of everything that it owns.
+pub(crate) fn pause_or_resume(world: &mut DeferredWorld, entity: Entity) {
     for entity in with_all_owned(world, entity) {
         for kind in Kind::ALL {
             update(world, entity, kind);
@@ -349,25 +349,21 @@ pub(crate) fn halt_or_resume(world: &mut DeferredWorld, entity: Entity) {
     }
 }
 
-/// Halts or resumes a timer, depending on its entity and its owners.
+/// Pauses or resumes a timer, depending on its entity and its owners.
 fn update(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
     let timer = kind.on(entity_ref)?;
     let place = timer.seat.place()?;
-    let owner = owner_of(entity_ref);
-    let halt = Halt::new(world, entity_ref, owner);
+    let is_paused = is_paused(world, entity_ref);
     let queues = world.get_resource::<TimerQueues>()?;
-    let before = queues.timer(place)?.halted();
-    if halt == before {
+    if queues.timer(place)?.is_paused() == is_paused {
         return None;
     }
-    if halt.is_paused != before.is_paused {
-        timer.seat.unwrite();
-    }
+    timer.seat.unwrite();
     // The delay of a timer without a clock has not started.
     let reading = world.get_resource::<ClockTable>()?.reading(place.0);
     let now = reading.map_or(0, |reading| reading.now);
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
-    queues.set_halt(place, halt, now);
+    queues.set_paused(place, is_paused, now);
     Some(())
 }

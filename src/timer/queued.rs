@@ -5,7 +5,7 @@ use core::num::NonZeroU64;
 
 use bevy_ecs::entity::Entity;
 
-use super::{Kind, MissedTicks, Timer, random::RandomInterval, setting::Halt};
+use super::{Kind, MissedTicks, Timer, random::RandomInterval};
 use crate::clock::shift;
 
 /// A timer in the queue. Together with the queue's own fields, it fills a cache line.
@@ -34,8 +34,6 @@ pub(crate) struct ArmedTimer {
 pub(super) struct Rare {
     /// The reading of the clock at the start of a pause. The pause moves the deadline.
     pub(super) paused_at: Option<u64>,
-    /// Whether the entity is moving to or from another world. Its time still passes.
-    pub(super) is_in_transit: bool,
     /// The length of the wait for the next deadline, if the delay or the interval does not say it.
     pub(super) wait: Option<u64>,
     /// The intervals, if they are random.
@@ -156,27 +154,16 @@ impl ArmedTimer {
         self.rare()?.paused_at
     }
 
-    /// Halts the timer at a reading of its clock, or lets it go on. A pause goes on from its start.
-    pub(super) fn halt(&mut self, halt: Halt, now: u64) {
-        if halt != self.halted() {
-            self.change_rare(|rare| {
-                rare.is_in_transit = halt.is_in_transit;
-                rare.paused_at = halt.is_paused.then_some(rare.paused_at.unwrap_or(now));
-            });
+    /// Pauses the timer at a reading of its clock, or lets it go on. A pause goes on from its start.
+    pub(super) fn set_paused(&mut self, is_paused: bool, now: u64) {
+        if is_paused != self.is_paused() {
+            self.change_rare(|rare| rare.paused_at = is_paused.then_some(now));
         }
     }
 
-    pub(super) fn halted(&self) -> Halt {
-        let rare = self.rare();
-        Halt {
-            is_paused: rare.is_some_and(|rare| rare.paused_at.is_some()),
-            is_in_transit: rare.is_some_and(|rare| rare.is_in_transit),
-        }
-    }
-
-    /// Returns `true` if the timer is paused or in transit, so that it does not fire.
-    pub(super) fn is_halted(&self) -> bool {
-        self.halted() != Halt::default()
+    /// Returns `true` if the timer is paused, so that it does not fire.
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused_at().is_some()
     }
 
     pub(super) fn random(&self) -> Option<RandomInterval> {
@@ -441,7 +428,7 @@ mod tests {
         let entity = World::new().spawn_empty().id();
         let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
         armed.change_rare(|rare| rare.paused_at = Some(3));
-        assert!(armed.is_halted());
+        assert!(armed.is_paused());
         armed.change_rare(|rare| rare.paused_at = None);
         assert!(armed.rare().is_none());
     }

@@ -21,7 +21,7 @@ use super::{
     random::Numbers,
     run::RunDepth,
     saving::Sheet,
-    setting::{Halt, Modifiers},
+    setting::Modifiers,
     undo::{TimerJournal, note_new},
 };
 use crate::{
@@ -276,19 +276,19 @@ impl TimerQueues {
         })
     }
 
-    /// Halts or releases a timer, at a reading of its clock.
-    pub(super) fn set_halt(&mut self, place: Place, halt: Halt, now: u64) {
+    /// Pauses a timer or lets it go on, at a reading of its clock.
+    pub(super) fn set_paused(&mut self, place: Place, is_paused: bool, now: u64) {
         let Some(deadline) = self.deadline(place) else {
             return;
         };
         let Some(timer) = self.timer_mut(place) else {
             return;
         };
-        let deadline = match halt.is_paused {
+        let deadline = match is_paused {
             true => deadline,
             false => timer.deadline_at(now, deadline),
         };
-        timer.halt(halt, now);
+        timer.set_paused(is_paused, now);
         self.park(place, deadline);
     }
 
@@ -312,7 +312,7 @@ impl TimerQueues {
         }
     }
 
-    /// Parks a timer until the next swap, or until it is no longer halted.
+    /// Parks a timer until the next swap, or until it is no longer paused.
     fn park(&mut self, place: Place, deadline: u64) {
         let (clock, key) = place;
         let Some(queue) = self.queues.get_mut(index(clock)) else {
@@ -322,7 +322,7 @@ impl TimerQueues {
         let Some(timer) = queue.timers.get_mut(key) else {
             return;
         };
-        if timer.is_halted() {
+        if timer.is_paused() {
             return;
         }
         if !timer.is(Mark::Listed) {
@@ -405,8 +405,8 @@ impl TimerQueues {
         let deep = self.bursting.iter().copied();
         let deep = deep.filter(move |&place| self.timer(place).is_some_and(is_deep));
         let listed = self.arming.swap_list.iter().chain(deep);
-        let is_halted = |place| self.timer(place).is_none_or(ArmedTimer::is_halted);
-        let listed = listed.filter(move |&place| !is_halted(place));
+        let is_paused = |place| self.timer(place).is_none_or(ArmedTimer::is_paused);
+        let listed = listed.filter(move |&place| !is_paused(place));
         listed.filter_map(move |(of, key)| (of == clock).then_some(key))
     }
 
@@ -441,7 +441,7 @@ impl TimerQueues {
             if let Some(queue) = self.get(clock)
                 && let Some(timer) = queue.timers.get(key)
                 && let Some(deadline) = queue.timers.deadline(key)
-                && !timer.is_halted()
+                && !timer.is_paused()
             {
                 let first = queue.timers.first_look().unwrap_or(NEVER);
                 let earliest = deadlines.entry(clock).or_insert(first);
@@ -514,7 +514,7 @@ impl ClockQueue {
         Some(sequence & !LIFETIME)
     }
 
-    /// Lets a timer that was on the list wait for its deadline, unless it is halted, or too deep in a chain. Returns
+    /// Lets a timer that was on the list wait for its deadline, unless it is paused, or too deep in a chain. Returns
     /// `true` if it waits.
     #[inline]
     fn release(&mut self, key: Key, burst_limit: u32) -> bool {
@@ -522,7 +522,7 @@ impl ClockQueue {
         self.timers.release_if(key, |timer| {
             timer.set(Mark::Listed, false);
             timer.set(Mark::New, false);
-            timer.burst < burst_limit && !timer.is_halted()
+            timer.burst < burst_limit && !timer.is_paused()
         })
     }
 

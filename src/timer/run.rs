@@ -322,7 +322,7 @@ impl TimerQueues {
     fn has_new(&self) -> bool {
         let mut listed = self.arming.swap_list.iter();
         let limit = self.burst_limit.get();
-        let is_new = |timer: &ArmedTimer| !timer.is_halted() && timer.burst < limit;
+        let is_new = |timer: &ArmedTimer| !timer.is_paused() && timer.burst < limit;
         listed.any(|place| self.timer(place).is_some_and(is_new))
     }
 

@@ -15,7 +15,6 @@ use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
     pause::{Paused, PausedBy, is_paused},
-    transit::{InTransit, is_in_transit},
 };
 
 /// The setting of a timer, as the components of its entity and its owner decide.
@@ -23,7 +22,7 @@ use crate::{
 pub(super) struct Setting {
     pub(super) owner: Entity,
     pub(super) clock: ClockId,
-    pub(super) halt: Halt,
+    pub(super) is_paused: bool,
     /// Whether the entity has a [`TimerAction`].
     pub(super) acts: bool,
     /// Whether the entity or its owner has an observer.
@@ -56,7 +55,7 @@ impl Setting {
         let setting = Self {
             owner,
             clock: chosen.unwrap_or_default(),
-            halt: Halt::default(),
+            is_paused: false,
             acts: entity.contains::<TimerAction>(),
             is_observed: is_observed(of_entity) || is_observed(of_owner),
         };
@@ -64,14 +63,14 @@ impl Setting {
         let is_plain = match by(of_entity) {
             Modified::Nothing => true,
             Modified::OwnerOrAction => by(of_owner) == Modified::Nothing || owner == entity.id(),
-            Modified::ClockOrHalt => false,
+            Modified::ClockOrPause => false,
         };
         if is_plain {
             return setting;
         }
         Self {
             clock: clock_of(world, entity, owner, chosen),
-            halt: Halt::new(world, entity, owner),
+            is_paused: is_paused(world, entity),
             ..setting
         }
     }
@@ -84,31 +83,12 @@ pub(super) fn is_observed(world: &World, entity: Entity) -> bool {
     has_observers(entity) || owner.is_some_and(has_observers)
 }
 
-/// What halts a timer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Halt {
-    /// A pause moves the deadline by its length.
-    pub(super) is_paused: bool,
-    /// A move to or from another world leaves the deadline as it is.
-    pub(super) is_in_transit: bool,
-}
-
-impl Halt {
-    /// Returns what an entity and its owners demand of the timers on the entity.
-    pub(super) fn new(world: &World, entity: EntityRef, owner: Entity) -> Self {
-        Self {
-            is_paused: is_paused(world, entity),
-            is_in_transit: is_in_transit(world, entity, owner),
-        }
-    }
-}
-
 /// The components that make the setting of a timer differ from the default, by archetype.
 #[derive(Debug)]
 pub(crate) struct Modifiers {
-    /// The owner and the action, which neither halt a timer nor choose its clock.
+    /// The owner and the action, which neither pause a timer nor choose its clock.
     owner_or_action: [ComponentId; 2],
-    clock_or_halt: [ComponentId; 7],
+    clock_or_pause: [ComponentId; 6],
     observed_by: ComponentId,
     /// The modifiers in each archetype, once looked up. An archetype never changes.
     archetypes: Vec<Option<Modification>>,
@@ -128,7 +108,7 @@ pub(super) enum Modified {
     /// Most timers have no modifiers.
     Nothing,
     OwnerOrAction,
-    ClockOrHalt,
+    ClockOrPause,
 }
 
 impl Modifiers {
@@ -138,14 +118,13 @@ impl Modifiers {
                 world.register_component::<OwnedBy>(),
                 world.register_component::<TimerAction>(),
             ],
-            clock_or_halt: [
+            clock_or_pause: [
                 world.register_component::<Paused>(),
                 world.register_component::<PausedBy>(),
                 world.register_component::<Disabled>(),
                 world.register_component::<OnClock>(),
                 world.register_component::<Clock>(),
                 world.register_component::<SpeedModifier>(),
-                world.register_component::<InTransit>(),
             ],
             observed_by: world.register_component::<ObservedBy>(),
             archetypes: Vec::new(),
@@ -163,7 +142,7 @@ impl Modifiers {
         let has_any = |ids: &[ComponentId]| ids.iter().any(|&id| archetype.contains(id));
         let look_up = || Modification {
             by: match () {
-                () if has_any(&self.clock_or_halt) => Modified::ClockOrHalt,
+                () if has_any(&self.clock_or_pause) => Modified::ClockOrPause,
                 () if has_any(&self.owner_or_action) => Modified::OwnerOrAction,
                 () => Modified::Nothing,
             },

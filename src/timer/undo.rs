@@ -166,7 +166,7 @@ impl TimerQueues {
         timer.entity = name.0;
         // A run begins without bursts.
         timer.burst = 0;
-        let is_parked = timer.is_halted() || timer.is(Mark::Listed);
+        let is_parked = timer.is_paused() || timer.is(Mark::Listed);
         if self.is_in_slot(name, earlier) {
             self.note(place);
             let (clock, key) = place;

@@ -9,7 +9,6 @@ use bevy_reflect::Reflect;
 use crate::{
     message::{Delivery, Mailbag, Recipient},
     report::report,
-    transit::InTransit,
 };
 
 /// The key by which other worlds know this entity.
@@ -90,13 +89,6 @@ fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext)
         mailbag.directory.note(entity);
         mailbag.directory.unbind(key, entity);
     }
-}
-
-/// Returns `true` if the entity with a key has come from another world, which has yet to forget it.
-pub(super) fn is_arriving(world: &World, key: StableKey) -> bool {
-    let mailbag = world.get_resource::<Mailbag>();
-    let entity = mailbag.and_then(|mailbag| mailbag.directory.entity(key.0));
-    entity.is_some_and(|entity| world.get::<InTransit>(entity).is_some())
 }
 
 /// Warns a world that another world of its group has an entity with the same key.

@@ -11,7 +11,7 @@ use bevy_ecs::world::World;
 use bevy_platform::collections::HashMap;
 
 use super::{
-    address::{Address, StableKey, is_arriving, warn_of_shared_key},
+    address::{Address, StableKey, warn_of_shared_key},
     link::FromPeer,
     members::{Claim, Epoch, Group, Member, MemberId},
     news::{Liveness, PeerChanged, fail_requests, tell_world},
@@ -136,7 +136,7 @@ impl Hub {
             let (hub, address) = (Arc::downgrade(self), address.clone());
             let warn = move |world: &mut World| {
                 let is_shared = hub.upgrade().is_some_and(|hub| hub.is_shared(&address));
-                if is_shared && !is_arriving(world, address.key) {
+                if is_shared {
                     warn_of_shared_key(world, &address);
                 }
             };
@@ -207,17 +207,7 @@ impl Members {
     /// Gives a key to a member. Returns `true` if another member has it, too.
     fn bind(&mut self, address: &Address, claim: Claim) -> bool {
         let group = self.groups.entry(address.group.clone()).or_default();
-        let before = group.with_key(address.key);
-        let is_shared = group.bind(address.key, claim);
-        // The note is in the inbox before the lock is released, as a parcel is.
-        if let Some(before) = before
-            && before != claim.member
-            && group.with_key(address.key) == Some(claim.member)
-            && let Some(world) = self.worlds.get(&before)
-        {
-            world.note_key_taken(address.key.0);
-        }
-        is_shared
+        group.bind(address.key, claim)
     }
 
     /// Takes a key from a world.

@@ -612,7 +612,7 @@ fn a_world_whose_snapshots_were_dropped_keeps_no_journal() {
     assert_eq!(after.count_total, 0, "{after:?}");
 }
 
-/// Returns what it allocates to save one entity, and to export it, among others with timers.
+/// Returns what it allocates to save one entity, and to take it, among others with timers.
 #[cfg(feature = "serialize")]
 fn memory_of_one_save(others: u64) -> [u64; 2] {
     let mut app = app_with(others, false);
@@ -625,10 +625,10 @@ fn memory_of_one_save(others: u64) -> [u64; 2] {
     let saved = measure(|| {
         world.save_entity(hero).expect("it can be saved");
     });
-    let exported = measure(|| {
-        world.export_entity(hero).expect("it can move");
+    let taken = measure(|| {
+        drop(world.take_entity(hero).expect("it can move"));
     });
-    [saved.bytes_total, exported.bytes_total]
+    [saved.bytes_total, taken.bytes_total]
 }
 
 #[cfg(feature = "serialize")]
@@ -713,39 +713,6 @@ fn time_of_copied_requests(keys: u64) -> Duration {
 #[test]
 fn a_request_that_moves_costs_nothing_for_the_keys_of_others() {
     let [few, many] = [10, 20_000].map(time_of_copied_requests);
-    assert!(many <= 8 * few, "{few:?} and {many:?}");
-}
-
-/// Returns the processor time that it takes to send messages in a world in which so many entities are in
-/// transit, each with a message that is held for it.
-#[cfg(feature = "serialize")]
-fn time_to_send_beside_moves(moving: usize) -> Duration {
-    use cpu_time::ThreadTime;
-
-    let mut app = app_with(0, false);
-    let world = app.world_mut();
-    for _ in 0..moving {
-        let entity = world.spawn_empty().id();
-        world
-            .send(entity, Packet::new(1, []))
-            .expect("there is room");
-        world.export_entity(entity).expect("it can move");
-    }
-    let times = (0..5).map(|_| {
-        let start = ThreadTime::now();
-        for _ in 0..1000 {
-            let sent = world.send(Delivery::All, Packet::new(1, []));
-            sent.expect("there is room");
-        }
-        start.elapsed()
-    });
-    times.min().expect("there are five")
-}
-
-#[cfg(feature = "serialize")]
-#[test]
-fn a_message_costs_nothing_for_the_entities_in_transit() {
-    let [few, many] = [10, 1000].map(time_to_send_beside_moves);
     assert!(many <= 8 * few, "{few:?} and {many:?}");
 }
 

@@ -1,9 +1,6 @@
 //! `World::deliver` calls an entity for a packet at once.
 
-use bevy_due::{
-    message::{MessageComponent, MessageStats, MessageWorldExt, Packet},
-    moving::{HeldMail, MoveWorldExt},
-};
+use bevy_due::message::{MessageComponent, MessageStats, MessageWorldExt, Packet};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
 use crate::support::*;
@@ -52,25 +49,19 @@ fn an_entity_that_can_not_be_called_is_told_and_nothing_is_counted() {
     let mut app = app();
     app.init_resource::<Applied>();
     let world = app.world_mut();
-    let [deaf, disabled, moving, gone] = [(); 4].map(|()| world.spawn(ears()).id());
+    let [deaf, disabled, gone] = [(); 3].map(|()| world.spawn(ears()).id());
     world.entity_mut(deaf).remove::<MessageComponent>();
     world.entity_mut(disabled).insert(Disabled);
-    world.export_entity(moving).expect("it is data");
     world.despawn(gone);
-    for entity in [deaf, disabled, moving, gone] {
+    for entity in [deaf, disabled, gone] {
         let called = world.deliver(entity, &note(1));
         assert!(!called.expect("it has the plugin"), "{entity}");
     }
     let packet = Packet::new(9, []);
     world.entity_mut(disabled).remove::<Disabled>();
     assert!(!world.deliver(disabled, &packet).expect("it has the plugin"));
-    world
-        .commit_entity(moving, &HeldMail::default())
-        .expect("it moves");
     app.update();
-    for entity in [disabled, moving] {
-        assert!(app.world().get::<Heard>(entity).unwrap().0.is_empty());
-    }
+    assert!(app.world().get::<Heard>(disabled).unwrap().0.is_empty());
     assert_eq!(app.world().resource::<MessageStats>().undeliverable, 0);
 }
 

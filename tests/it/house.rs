@@ -34,7 +34,6 @@ const LAYERS: [&[&str]; 14] = [
         "seat",
         "sync",
         "systems",
-        "transit",
         "recent_peak",
     ],
     &["clock"],

@@ -32,7 +32,7 @@ struct Progress<'a> {
     script: &'a Script,
     frame: usize,
     moments: Vec<Moment>,
-    /// Whether a party has been in transit. The parties then have no common order.
+    /// Whether a party has moved. The parties then have no common order.
     is_apart: bool,
     /// Whether a stranger in each world panics in the next frame.
     panics: bool,
@@ -131,7 +131,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Moves a party to the other world, which keeps it or sends it back. If a message can't move along,
+    /// Moves a party to the other world, or puts it back where it was. If a message can't move along,
     /// nothing changes.
     fn move_party(&mut self, party: usize, format: Format, stays: bool) {
         let home = self.game.homes[party];
@@ -141,33 +141,28 @@ impl<'a> Progress<'a> {
             _ => (right.world_mut(), left.world_mut()),
         };
         let root = at(here, party, 0).expect("it never despawns");
-        let moved = match here.export_entity(root) {
+        let moved = match here.take_entity(root) {
             Ok(moved) => moved,
             Err(MoveError::Mail(_)) => return,
             Err(error) => panic!("{error}"),
         };
-        let moved: MovedEntity = format.through(&moved);
-        let mut map = EntityHashMap::default();
-        let imported = there.import_entity(&moved, Duration::ZERO, &mut map);
-        let imported = imported.expect("the data is valid");
-        // A game does not roll back past a move, and mail that is released comes first.
+        // A game does not roll back past a move.
         self.moments.clear();
         self.is_apart = true;
-        if !stays {
-            let late = there.forget_entity(imported).expect("it is in transit");
-            let committed = here.commit_entity(root, &format.through(&late));
-            return committed.expect("it is in transit");
-        }
-        let late = here.forget_entity(root).expect("it is in transit");
         let slots = core::mem::take(&mut here.resource_mut::<Cast>().slots[party]);
+        let end = if stays { there } else { here };
+        let moved: MovedEntity = format.through(&moved);
+        let mut map = EntityHashMap::default();
+        let put = end.put_entity(moved, Duration::ZERO, &mut map);
+        put.expect("the data is valid");
         let slots = slots.map(|slot| slot.map(|entity| map[&entity]));
         for &entity in slots.iter().flatten() {
-            there.entity_mut(entity).insert(ears());
+            end.entity_mut(entity).insert(ears());
         }
-        there.resource_mut::<Cast>().slots[party] = slots;
-        let committed = there.commit_entity(imported, &format.through(&late));
-        committed.expect("it is in transit");
-        self.game.homes[party] = 1 - home;
+        end.resource_mut::<Cast>().slots[party] = slots;
+        if stays {
+            self.game.homes[party] = 1 - home;
+        }
     }
 
     fn moment(&mut self) -> Moment {

@@ -1,12 +1,11 @@
 //! Moving entities between worlds: nothing is lost, doubled or reordered. `interrupted.rs` moves the
 //! entities of random games.
 
-mod back;
+mod all_or_nothing;
 mod copies;
 mod errors;
 #[cfg(feature = "worlds")]
 mod groups;
-mod held;
 mod mail;
 mod others;
 mod requests;
@@ -16,7 +15,7 @@ mod time;
 use bevy_app::App;
 use bevy_due::{
     message::{Delivery, MessageContext, MessageStats, MessageWorldExt, NoAnswer, Packet, Request},
-    moving::{HeldMail, InTransit, MoveError, MoveWorldExt, MovedEntity},
+    moving::{MoveError, MoveWorldExt, MovedEntity, PutError},
     prelude::*,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
@@ -107,41 +106,35 @@ fn through_text<T: Serialize + DeserializeOwned>(value: &T) -> T {
 }
 
 #[track_caller]
-fn export(app: &mut App, entity: Entity) -> MovedEntity {
-    let moved = app.world_mut().export_entity(entity);
+fn take(app: &mut App, entity: Entity) -> MovedEntity {
+    let moved = app.world_mut().take_entity(entity);
     through_text(&moved.expect("the entity can move"))
 }
 
-/// Imports an entity, and gives it ears.
+/// Puts an entity into a world, and gives it ears.
 #[track_caller]
-fn import(app: &mut App, moved: &MovedEntity, on_the_way: u64) -> Entity {
+fn put(app: &mut App, moved: MovedEntity, on_the_way: u64) -> Entity {
     let mut map = EntityHashMap::default();
-    let imported = app
-        .world_mut()
-        .import_entity(moved, ms(on_the_way), &mut map);
-    let entity = imported.expect("the data is valid");
+    let entity = put_with(app, moved, on_the_way, &mut map);
     app.world_mut().entity_mut(entity).insert(ears());
     entity
 }
 
+/// Puts an entity into a world.
 #[track_caller]
-fn forget(app: &mut App, entity: Entity) -> HeldMail {
-    let late = app.world_mut().forget_entity(entity);
-    through_text(&late.expect("the mail is data"))
-}
-
-#[track_caller]
-fn commit(app: &mut App, entity: Entity, late: &HeldMail) {
-    let committed = app.world_mut().commit_entity(entity, late);
-    committed.expect("the entity is in transit");
+fn put_with(
+    app: &mut App,
+    moved: MovedEntity,
+    on_the_way: u64,
+    map: &mut EntityHashMap<Entity>,
+) -> Entity {
+    let put = app.world_mut().put_entity(moved, ms(on_the_way), map);
+    put.expect("the data is valid")
 }
 
 /// Moves an entity in no time.
 #[track_caller]
 fn carry(from: &mut App, entity: Entity, to: &mut App) -> Entity {
-    let moved = export(from, entity);
-    let here = import(to, &moved, 0);
-    let late = forget(from, entity);
-    commit(to, here, &late);
-    here
+    let moved = take(from, entity);
+    put(to, moved, 0)
 }

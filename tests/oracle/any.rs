@@ -42,8 +42,6 @@ fn any_step_of(weights: Weights) -> BoxedStrategy<Op> {
         15 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Frame(by, then)),
         3 => any_forward(weights),
         4 => any_rollback(),
-        2 => any_slot().prop_map(Op::Export),
-        2 => Just(Op::Stay),
         1 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Reload(by, then)),
         2 => (any_slot(), any_span(), any_then(weights))
             .prop_map(|(slot, by, then)| Op::Revive(slot, by, then)),

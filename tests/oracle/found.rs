@@ -611,7 +611,7 @@ fn a_delivery_without_messages_does_not_show_counts() {
 }
 
 #[test]
-fn mail_of_a_move_comes_before_a_message_that_a_panic_broke_off() {
+fn mail_of_a_move_waits_behind_a_message_that_a_panic_broke_off() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: false };
     check(rules, &[
         Follow(2, Topics(29)),
@@ -820,7 +820,7 @@ fn a_modifier_that_belongs_to_another_entity_does_not_move_along() {
         Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         SetTimer(0, 0, 4, Spec { delay: 0, since: Some(7), jitter: 0, interval: 0, span: 0, slack: 2, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Modify(4, Some((1, Zero, None)))]])),
-        Export(1),
+        Move(1, 0, 0, then(&[])),
     ]);
 }
 

@@ -176,8 +176,6 @@ impl Game {
                 let by = by.map(|by| by.map(|by| by.as_nanos() as u64));
                 self.shared.record().log.push(Entry::ForwardedBy(by));
             }
-            Op::Export(slot) => self.export(*slot),
-            Op::Stay => self.stay(),
             Op::Snapshot => self.snapshot(),
             Op::Restore(nth) => self.restore(*nth),
             op => apply::apply(self.app.world_mut(), op),

@@ -24,7 +24,6 @@ mod revive;
 mod rollback;
 mod setting;
 mod timers;
-mod transit;
 mod updates;
 mod view;
 mod written;
@@ -177,8 +176,6 @@ impl Model {
                 let by = self.fast_forward_to_next(*at);
                 self.log.push(Entry::ForwardedBy(by.ok().flatten()));
             }
-            Op::Export(slot) => self.export(*slot),
-            Op::Stay => self.stay(),
             Op::Snapshot => self.snapshot(),
             Op::Restore(nth) => self.restore(*nth),
             op => self.apply(op),

@@ -125,11 +125,6 @@ pub(crate) enum Op {
     /// Moves an entity and everything it owns out of the world and back, and runs a frame. The first
     /// time passes on the way. Nothing that moves keeps an owner that stays. Only between frames.
     Move(Slot, u64, u64, Then),
-    /// Exports an entity and everything it owns, unless others are in transit. From here on it is in
-    /// transit. Only between frames.
-    Export(Slot),
-    /// Ends the move of the entity in transit: it stays. Only between frames.
-    Stay,
     /// Runs a frame. Its handlers do what `then` says. Only between frames.
     Frame(u64, Then),
     /// Runs an empty frame, and then fast-forwards a clock. Only between frames.

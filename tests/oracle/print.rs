@@ -126,8 +126,6 @@ mod tests {
             Reload(3, then(&[&[Spawn(5)]])),
             Revive(0, 3, then(&[&[Spawn(5)]])),
             Move(0, 2, 3, then(&[&[Spawn(5)]])),
-            Export(1),
-            Stay,
         ];
         let squeeze = |text: &str| text.replace(char::is_whitespace, "");
         for (op, source) in ops.iter().zip(sources) {

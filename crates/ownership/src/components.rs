@@ -11,6 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     changes::{Noted, StoreFrame},
+    report::report,
     stored::ComponentData,
 };
 
@@ -28,8 +29,8 @@ pub(crate) struct Declared {
 #[derive(Resource)]
 struct Watched<C: 'static>(PhantomData<fn(C)>);
 
-/// Inserts a component that this version or another one has stored.
-type Load = dyn Fn(&mut EntityWorldMut, u32, &[u8]) -> Result + Send + Sync;
+/// Reads a component that this version or another one has stored, and inserts it into an entity, if there is one.
+type Load = dyn Fn(Option<&mut EntityWorldMut>, u32, &[u8]) -> Result + Send + Sync;
 
 impl Declared {
     /// Stores the component as this version, and reads older ones with a function.
@@ -38,7 +39,7 @@ impl Declared {
         version: u32,
         read_older: impl Fn(u32, &[u8]) -> Result<C> + Send + Sync + 'static,
     ) -> Self {
-        let load = move |entity: &mut EntityWorldMut, stored: u32, data: &[u8]| {
+        let load = move |entity: Option<&mut EntityWorldMut>, stored: u32, data: &[u8]| {
             let component = match stored.cmp(&version) {
                 Ordering::Equal => read(data)?,
                 Ordering::Less => read_older(stored, data)?,
@@ -46,7 +47,9 @@ impl Declared {
                     "it has version {stored}, and this build knows version {version}"
                 ))?,
             };
-            entity.insert(component);
+            if let Some(entity) = entity {
+                entity.insert(component);
+            }
             Ok(())
         };
         Self {
@@ -114,30 +117,46 @@ pub(crate) fn save(
     Ok(saved)
 }
 
-/// Inserts stored components. `entities` leads from the stored entities to those of this world.
+/// Returns an error if a stored component can't be loaded.
+pub(crate) fn check(declared: &[Declared], stored: &[ComponentData]) -> Result {
+    stored
+        .iter()
+        .try_for_each(|it| read_into(declared, it, None))
+}
+
+/// Inserts stored components that were checked. `entities` leads from the stored entities to those of this world.
 pub(crate) fn load(
     world: &mut World,
     declared: &[Declared],
     stored: &[ComponentData],
     entities: &EntityHashMap<Entity>,
-) -> Result {
-    for ComponentData {
-        entity,
+) {
+    for data in stored {
+        let entity = entities.get(&data.entity);
+        // An observer of another component may have despawned it.
+        if let Some(Ok(mut entity)) = entity.map(|&entity| world.get_entity_mut(entity))
+            && let Err(error) = read_into(declared, data, Some(&mut entity))
+        {
+            report(world, error);
+        }
+    }
+}
+
+fn read_into(
+    declared: &[Declared],
+    ComponentData {
         name,
         version,
         data,
-    } in stored
-    {
-        let component = declared.iter().find(|it| it.name == name);
-        let component = component.ok_or_else(|| {
-            format!("no component is declared as {name:?}: declare it with `ZonePlugin::component`, in all zones")
-        })?;
-        let Some(&entity) = entities.get(entity) else {
-            continue;
-        };
-        let mut entity = world.get_entity_mut(entity)?;
-        (component.load)(&mut entity, *version, data).map_err(|error| failed(name, error))?;
-    }
+        ..
+    }: &ComponentData,
+    entity: Option<&mut EntityWorldMut>,
+) -> Result {
+    let component = declared.iter().find(|it| it.name == name);
+    let component = component.ok_or_else(|| {
+        format!("no component is declared as {name:?}: declare it with `ZonePlugin::component`, in all zones")
+    })?;
+    (component.load)(entity, *version, data).map_err(|error| failed(name, error))?;
     Ok(())
 }
 

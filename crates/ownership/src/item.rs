@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use bevy_due::{message::Packet, moving::HeldMail, worlds::StableKey};
+use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::error::BevyError;
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +41,6 @@ pub(crate) struct MovedOut {
     /// The encoded [`Stored`](crate::stored::Stored).
     #[serde(with = "serde_bytes")]
     pub(crate) stored: Vec<u8>,
-    /// The mail that came while it left.
-    pub(crate) late: HeldMail,
     /// What the clock of the zone that sends it showed when it left.
     pub(crate) left: Duration,
     /// How long it had been on its way before that, or in all when it is sent.

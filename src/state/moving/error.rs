@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use bevy_ecs::prelude::*;
 use thiserror::Error;
 
-use super::UnsavableMail;
+use super::{MovedEntity, UnsavableMail};
 use crate::state::save::{LoadError, SaveError, list};
 
-/// The error for a step of a move that is not possible. The world stays as it was.
+/// The reason for which an entity can't leave a world, or come into one. The world stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MoveError {
@@ -18,16 +18,10 @@ pub enum MoveError {
     /// The entity does not exist.
     #[error("entity {0} does not exist")]
     NoSuchEntity(Entity),
-    /// A timer handler has called [`export_entity`](crate::moving::MoveWorldExt::export_entity). The other steps
-    /// never return this.
-    #[error("can't export an entity in a timer handler: call this from a system or between frames")]
+    /// A timer handler has called [`take_entity`](crate::moving::MoveWorldExt::take_entity) or
+    /// [`copy_entities`](crate::moving::MoveWorldExt::copy_entities).
+    #[error("can't take an entity in a timer handler: call this from a system or between frames")]
     Running,
-    /// This entity is already in transit.
-    #[error("entity {0} is in transit: commit or forget it before you move it again")]
-    InTransit(Entity),
-    /// No move of this entity has begun here, or it has ended.
-    #[error("entity {0} is not in transit: export or import it first")]
-    NotInTransit(Entity),
     /// Some timers can't be saved.
     #[error("{0}")]
     Timers(SaveError),
@@ -38,7 +32,7 @@ pub enum MoveError {
     #[error("{0}")]
     Load(LoadError),
     /// The data refers to this entity, which it does not contain.
-    #[error("the data refers to entity {0}, but does not contain it: export the entity again")]
+    #[error("the data refers to entity {0}, but does not contain it: take the entity again")]
     UnknownEntity(Entity),
     /// The data contains the state of a whole world.
     #[error("the data contains the state of a whole world: load it with `load_timers`")]
@@ -47,7 +41,7 @@ pub enum MoveError {
     /// request has the name.
     #[error(
         "the data names entity {0} as a request, but it is not a request, or another request has its \
-         name: export the entity again"
+         name: take the entity again"
     )]
     InvalidRequest(Entity),
     /// Another entity of this world or of the data has the stable key of an entity.
@@ -58,6 +52,16 @@ pub enum MoveError {
         /// The entity that has it.
         entity: Entity,
     },
+}
+
+/// The error for an entity that a world can't take. It hands the entity back.
+#[derive(Clone, Debug, Error)]
+#[error("{reason}")]
+pub struct PutError {
+    /// The entity.
+    pub moved: MovedEntity,
+    /// The reason.
+    pub reason: MoveError,
 }
 
 impl From<LoadError> for MoveError {

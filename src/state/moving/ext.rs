@@ -1,28 +1,32 @@
 //! The extension trait of [`World`].
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
-    HeldMail, MoveError, MovedEntity, TimePassed, commit_entity, copy_entities, export_entity,
-    forget_entity, import_entities,
+    MoveError, MovedEntity, PutError, TimePassed, copy_entities, put_entities, take_entity,
 };
 
 /// Moves entities out of a [`World`] and into it.
 pub trait MoveWorldExt {
-    /// Returns an entity as data for another world, with its timers, cooldowns, mail and open requests,
-    /// and with everything that it owns.
+    /// Takes an entity out of the world, with its timers, cooldowns, mail and open requests, and with everything that
+    /// it owns.
     ///
-    /// From here on the entity is [in transit](crate::moving::InTransit) until you
-    /// [commit](Self::commit_entity) or [forget](Self::forget_entity) it. What you change on it
-    /// meanwhile does not move. The module [`moving`](crate::moving) describes a move, and has an
-    /// example.
+    /// The entity and what it owns despawn. Nothing is reported as cancelled, completed or lost. Timers of other
+    /// entities on a clock that moves along are cancelled with [`ClockGone`](crate::CancelReason::ClockGone). The
+    /// module [`moving`](crate::moving) describes a move, and has an example.
+    #[cfg_attr(
+        feature = "worlds",
+        doc = "
+From here on, a parcel for the [`StableKey`](crate::worlds::StableKey) of the entity is refused, until the entity is put
+into a world. Parcels that this world has accepted move along."
+    )]
     ///
     /// # Errors
     ///
     /// Returns [`MoveError`](crate::moving::MoveError), and leaves the world as it was, if the entity
-    /// does not exist or is in transit, if one of its timers has a closure, or if a message that waits
+    /// does not exist, if one of its timers has a closure, or if a message that waits
     /// for it is neither a [`Packet`](crate::message::Packet) nor has a
     /// [codec](crate::message::MessageWorldExt::add_message_codec). A request that waits for it must be a
     /// packet, and a reply must be able to reach the asking entity from another world, unless that entity moves
@@ -32,13 +36,13 @@ pub trait MoveWorldExt {
     ///
     /// *O*(*n* + *m*) in the number *n* of entities that move, and the number *m* of messages and ends of
     /// timers that wait in the world.
-    fn export_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError>;
+    fn take_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError>;
 
-    /// Returns entities as data, as [`export_entity`](Self::export_entity) does, and leaves them as they
+    /// Returns entities as data, as [`take_entity`](Self::take_entity) does, and leaves them as they
     /// are.
     ///
-    /// Use it to store entities that must survive the end of the process: [import](Self::import_entity) and
-    /// [commit](Self::commit_entity) the data in the next one.
+    /// Use it to store entities that must survive the end of the process: [put](Self::put_entity) the data into the
+    /// world of the next one.
     /// [`changed_since`](crate::rollback::RollbackWorldExt::changed_since) returns the entities to store again. An entity that two of these own is in the
     /// data of both.
     ///
@@ -46,7 +50,7 @@ pub trait MoveWorldExt {
     ///
     /// # Errors
     ///
-    /// Returns [`MoveError`](crate::moving::MoveError) in place of each entity that `export_entity` would
+    /// Returns [`MoveError`](crate::moving::MoveError) in place of each entity that `take_entity` would
     /// refuse, except for [`MoveError::Mail`](crate::moving::MoveError::Mail).
     ///
     /// # Time complexity
@@ -61,7 +65,7 @@ pub trait MoveWorldExt {
     /// use bevy_app::prelude::*;
     /// use bevy_due::{
     ///     Timer,
-    ///     moving::{HeldMail, MoveWorldExt, MovedEntity},
+    ///     moving::{MoveWorldExt, MovedEntity},
     ///     prelude::*,
     /// };
     /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
@@ -85,55 +89,53 @@ pub trait MoveWorldExt {
     /// for text in stored {
     ///     let copy: MovedEntity = ron::from_str(&text)?;
     ///     let mut entities = EntityHashMap::default();
-    ///     let hero = after.world_mut().import_entity(&copy, Duration::ZERO, &mut entities)?;
-    ///     after.world_mut().commit_entity(hero, &HeldMail::default())?;
+    ///     after.world_mut().put_entity(copy, Duration::ZERO, &mut entities)?;
     /// }
     /// assert_eq!(after.world_mut().with_timers(|timers| timers.iter().count()), 2);
     /// # Ok::<(), BevyError>(())
     /// ```
     fn copy_entities(&mut self, entities: &[Entity]) -> Vec<Result<MovedEntity, MoveError>>;
 
-    /// Brings an exported entity into this world, and returns it.
+    /// Puts an entity that was taken or copied into this world, and returns it.
     ///
-    /// `on_the_way` is the time that has passed on the built-in clocks since the export: a `Duration` for all
+    /// `on_the_way` is the time that has passed on the built-in clocks since then: a `Duration` for all
     /// except the clock of frames, or the [time of each](crate::moving::TimePassed). Clocks of your own advance
-    /// by it at their speed. `entities` maps exported
-    /// entities to entities of this world, as for [`load_timers`](crate::save::SaveWorldExt::load_timers): map the clocks
+    /// by it at their speed. `entities` maps entities of the other world
+    /// to entities of this world, as for [`load_timers`](crate::save::SaveWorldExt::load_timers): map the clocks
     /// that do not move along, and the owner, if any. The entity comes without an owner, a clock or a pause of another
     /// entity that is not in the map, and Bevy's error handler gets a warning. A timer or a clock continues on
     /// [`ClockId::Virtual`](crate::ClockId::Virtual) then. What [refers](bevy_ecs::entity::MapEntities) to such an entity gets
     /// [`Entity::PLACEHOLDER`].
     ///
-    /// The entity is [in transit](crate::moving::InTransit) until you [commit](Self::commit_entity) it,
-    /// or [forget](Self::forget_entity) it if the old world keeps it.
+    /// The mail that moves along is delivered in the next run, after the messages that this world has already.
     #[cfg_attr(
         feature = "worlds",
         doc = "
-Its [`StableKey`](crate::worlds::StableKey) moves along: from here on, parcels for the key come to this world."
+The [`StableKey`](crate::worlds::StableKey) of the entity moves along: from here on, parcels for the key come to this world."
     )]
     ///
     /// # Errors
     ///
-    /// Returns [`MoveError`](crate::moving::MoveError), and leaves the world and the map as they were,
+    /// Returns [`PutError`](crate::moving::PutError) with the entity, and leaves the world and the map as they were,
     /// if the data contradicts itself, the map or the world, or if a message needs a codec that is not
     /// registered.
     ///
     /// # Time complexity
     ///
     /// *O*(*n*) in the number of entities, messages and components in the data and of entries in the map.
-    fn import_entity(
+    fn put_entity(
         &mut self,
-        moved: &MovedEntity,
+        moved: MovedEntity,
         on_the_way: impl Into<TimePassed>,
         entities: &mut EntityHashMap<Entity>,
-    ) -> Result<Entity, MoveError>;
+    ) -> Result<Entity, PutError>;
 
-    /// Brings several entities into this world, as [`import_entity`](Self::import_entity) does. They find each other,
+    /// Puts several entities into this world, as [`put_entity`](Self::put_entity) does. They find each other,
     /// whatever their order: the clock of one can drive the timers of another one, and they can pause each other.
     ///
     /// # Errors
     ///
-    /// Returns [`MoveError`](crate::moving::MoveError) in place of each entity that `import_entity` would refuse, or
+    /// Returns [`PutError`](crate::moving::PutError) in place of each entity that `put_entity` would refuse, or
     /// that contradicts an earlier one. The others come without it.
     ///
     /// # Time complexity
@@ -146,7 +148,7 @@ Its [`StableKey`](crate::worlds::StableKey) moves along: from here on, parcels f
     /// use bevy_app::prelude::*;
     /// use bevy_due::{
     ///     PausedBy,
-    ///     moving::{HeldMail, MoveWorldExt, TimePassed},
+    ///     moving::{MoveWorldExt, TimePassed},
     ///     prelude::*,
     ///     timer::Pauses,
     /// };
@@ -165,97 +167,48 @@ Its [`StableKey`](crate::worlds::StableKey) moves along: from here on, parcels f
     /// before.world_mut().spawn((OwnedBy(mage), Pauses(orc)));
     /// let mut copies = Vec::new();
     /// for copy in before.world_mut().copy_entities(&[orc, mage]) {
-    ///     copies.push(copy?);
+    ///     copies.push((copy?, TimePassed::default()));
     /// }
     ///
     /// let mut after = game();
-    /// let copies: Vec<_> = copies.iter().map(|copy| (copy, TimePassed::default())).collect();
     /// let mut entities = EntityHashMap::default();
-    /// for imported in after.world_mut().import_entities(&copies, &mut entities) {
-    ///     after.world_mut().commit_entity(imported?, &HeldMail::default())?;
+    /// for put in after.world_mut().put_entities(copies, &mut entities) {
+    ///     put?;
     /// }
     /// assert!(after.world().get::<PausedBy>(entities[&orc]).is_some());
     /// # Ok::<(), BevyError>(())
     /// ```
-    fn import_entities(
+    fn put_entities(
         &mut self,
-        moved: &[(&MovedEntity, TimePassed)],
+        moved: Vec<(MovedEntity, TimePassed)>,
         entities: &mut EntityHashMap<Entity>,
-    ) -> Vec<Result<Entity, MoveError>>;
-
-    /// Despawns an entity that continues in another world, with everything that it owns, and returns the
-    /// mail that was held for it here.
-    ///
-    /// Nothing is reported as cancelled, completed or lost. Pass the mail to the
-    /// [commit](Self::commit_entity) in the other world. Timers of other entities on a clock that moves
-    /// along are cancelled with [`ClockGone`](crate::CancelReason::ClockGone).
-    ///
-    /// # Errors
-    ///
-    /// Returns [`MoveError`](crate::moving::MoveError) if the entity is not in transit, or if a held
-    /// message is not data, as for [`export_entity`](Self::export_entity). The entity then stays in
-    /// transit, and nothing is lost: register a codec and try again, or commit the entity here.
-    ///
-    /// # Time complexity
-    ///
-    /// *O*(*n*) in the number of entities that move and of messages that wait in the world.
-    fn forget_entity(&mut self, entity: Entity) -> Result<HeldMail, MoveError>;
-
-    /// Ends the move of an entity in this world: its timers and callbacks run again.
-    ///
-    /// Pass the mail that the other world has held, or `&HeldMail::default()` if the entity was never
-    /// imported. In the new world, it is delivered after the mail that was exported, and before the mail
-    /// that has arrived there. In the old world, it is delivered after the mail that was held there.
-    #[cfg_attr(
-        feature = "worlds",
-        doc = "Parcels for a [`StableKey`](crate::worlds::StableKey) keep the order in which they were sent."
-    )]
-    ///
-    /// # Errors
-    ///
-    /// Returns [`MoveError`](crate::moving::MoveError) if the entity is not in transit, or if the mail
-    /// is invalid. The entity then stays in transit.
-    ///
-    /// # Time complexity
-    ///
-    /// *O*(*n*) in the number of entities that move and of messages held for them, and of messages that wait
-    /// in the world if the other world has held any.
-    fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError>;
+    ) -> Vec<Result<Entity, PutError>>;
 }
 
 impl MoveWorldExt for World {
-    fn export_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError> {
-        export_entity(self, entity)
+    fn take_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError> {
+        take_entity(self, entity)
     }
 
     fn copy_entities(&mut self, entities: &[Entity]) -> Vec<Result<MovedEntity, MoveError>> {
         copy_entities(self, entities)
     }
 
-    fn import_entity(
+    fn put_entity(
         &mut self,
-        moved: &MovedEntity,
+        moved: MovedEntity,
         on_the_way: impl Into<TimePassed>,
         entities: &mut EntityHashMap<Entity>,
-    ) -> Result<Entity, MoveError> {
-        let moved = [(moved, on_the_way.into())];
-        let imported = import_entities(self, &moved, entities).pop();
-        imported.unwrap_or(Err(MoveError::NoSuchEntity(moved[0].0.entity())))
+    ) -> Result<Entity, PutError> {
+        let put = put_entities(self, vec![(moved, on_the_way.into())], entities);
+        put.into_iter().next().expect("one result for each entity")
     }
 
-    fn import_entities(
+    fn put_entities(
         &mut self,
-        moved: &[(&MovedEntity, TimePassed)],
+        moved: Vec<(MovedEntity, TimePassed)>,
         entities: &mut EntityHashMap<Entity>,
-    ) -> Vec<Result<Entity, MoveError>> {
-        import_entities(self, moved, entities)
-    }
-
-    fn forget_entity(&mut self, entity: Entity) -> Result<HeldMail, MoveError> {
-        forget_entity(self, entity)
-    }
-
-    fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError> {
-        commit_entity(self, entity, late)
+    ) -> Vec<Result<Entity, PutError>> {
+        put_entities(self, moved, entities)
     }
 }

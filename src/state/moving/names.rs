@@ -30,6 +30,33 @@ pub(super) fn keys(_: &World, _: &[Entity]) -> Vec<(Entity, u64)> {
     Vec::new()
 }
 
+/// Lets no other world send to these entities by their keys, which they keep.
+#[cfg(feature = "worlds")]
+pub(super) fn withdraw_keys(world: &World, entities: &[Entity]) {
+    tell_keys(world, entities, false);
+}
+
+/// Lets other worlds send to these entities again.
+#[cfg(feature = "worlds")]
+pub(super) fn announce_keys(world: &World, entities: &[Entity]) {
+    tell_keys(world, entities, true);
+}
+
+#[cfg(feature = "worlds")]
+fn tell_keys(world: &World, entities: &[Entity], is_here: bool) {
+    if let Some(mailbag) = world.get_resource::<Mailbag>() {
+        for (entity, key) in keys(world, entities) {
+            mailbag.directory.tell(key, entity, is_here);
+        }
+    }
+}
+
+#[cfg(not(feature = "worlds"))]
+pub(super) fn withdraw_keys(_: &World, _: &[Entity]) {}
+
+#[cfg(not(feature = "worlds"))]
+pub(super) fn announce_keys(_: &World, _: &[Entity]) {}
+
 /// Lets other worlds know the requests of this world, if they reach it.
 pub(super) fn name_this_world(world: &mut World) {
     #[cfg(feature = "worlds")]
@@ -107,8 +134,7 @@ pub(super) fn check_keys(
     Ok(())
 }
 
-/// Gives the imported requests their names, and binds the keys: from here on, parcels come to this
-/// world.
+/// Gives the requests that have arrived their names, and binds the keys: from here on, parcels come to this world.
 pub(super) fn bind(world: &mut World, content: &Content, target: impl Fn(Entity) -> Entity) {
     for request in &content.requests {
         let name = (request.token, request.number);

@@ -112,7 +112,7 @@ pub trait RollbackWorldExt {
         feature = "serialize",
         doc = "
 Data from [`copy_entities`](crate::moving::MoveWorldExt::copy_entities) therefore stays good until the entity, or something else in
-the data, is in an answer. [Import](crate::moving::MoveWorldExt::import_entity) it with the
+the data, is in an answer. [Put](crate::moving::MoveWorldExt::put_entity) it into a world with the
 [time that has passed](crate::moving::TimePassed) on the built-in clocks since the copy. Waiting mail is not
 part of this: it is in the data, but does not count as a change."
     )]

@@ -134,7 +134,7 @@ fn all_or_error(
 /// Returns an entity and everything that depends on it: what it owns, and those pauses and speed modifiers of all of
 /// these that belong to nobody else, with the entities that they own. Each entity depends on at most one, so that it is
 /// saved once.
-pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
+fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
     let mut found: Vec<EntityRef> = world.get_entity(entity).into_iter().collect();
     let mut seen: EntityHashSet = [entity].into_iter().collect();
     let mut next = 0;
@@ -218,10 +218,7 @@ impl<'w> Collector<'w> {
         let is_saved = |kind| {
             !matches!(
                 kind,
-                PartKind::Finished
-                    | PartKind::MovedRequest
-                    | PartKind::InTransit
-                    | PartKind::Has(_)
+                PartKind::Finished | PartKind::MovedRequest | PartKind::Has(_)
             )
         };
         for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {

@@ -13,7 +13,6 @@ use crate::{
     UpdateComponent,
     clock::ClockMut,
     message::{Delivery, MessageComponent, MessageEntityCommandsExt, MessageWorldExt},
-    moving::MoveWorldExt,
 };
 
 const ZERO: Option<Duration> = Some(Duration::ZERO);
@@ -294,18 +293,6 @@ fn a_reply_waits_for_a_disabled_entity() {
     }
     app.world_mut().entity_mut(asker).remove::<Disabled>();
     assert_eq!(wait_after_frame(&mut app), None, "nothing is left of it");
-}
-
-#[cfg(feature = "serialize")]
-#[test]
-fn a_world_stays_awake_for_an_entity_that_is_moving() {
-    let mut app = app();
-    let hero = app.world_mut().spawn_empty().id();
-    app.world_mut().export_entity(hero).expect("it can move");
-    assert_eq!(wait_after_frame(&mut app), ZERO);
-    app.world_mut().despawn(hero);
-    assert_eq!(wait(&mut app), ZERO, "to release its mail");
-    assert_eq!(wait_after_frame(&mut app), None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use bevy_due::{
     clock::{ClockMut, SpeedModifier},
     conditions::run_clock_if,
     message::Packet,
-    moving::{HeldMail, MoveWorldExt},
+    moving::MoveWorldExt,
     prelude::*,
     rollback::{RollbackWorldExt, TimerSnapshot},
     timer::{Keyed, Pauses},
@@ -400,16 +400,11 @@ fn a_change_of_a_stable_key_is_reported() {
 }
 
 #[test]
-fn a_move_that_begins_or_ends_is_reported() {
+fn an_entity_that_leaves_is_reported_with_what_it_owns() {
     let mut cast = Cast::new();
     let (owner, timer) = (cast.owner, cast.timer);
-    let export = |cast: &mut Cast| _ = cast.world().export_entity(owner).expect("it can move");
-    assert_eq!(changed(&mut cast, export), set([owner, timer]));
-    let back = |cast: &mut Cast| {
-        let back = cast.world().commit_entity(owner, &HeldMail::default());
-        back.expect("it was in transit");
-    };
-    assert_eq!(changed(&mut cast, back), set([owner, timer]));
+    let take = |cast: &mut Cast| _ = cast.world().take_entity(owner).expect("it can move");
+    assert_eq!(changed(&mut cast, take), set([owner, timer]));
 }
 
 #[test]
@@ -473,10 +468,8 @@ fn a_copy_stays_good_while_a_condition_holds_its_clock() {
     for (hero, copy) in heroes.into_iter().zip(copies) {
         let copy = copy.expect("all is data");
         let world = after.world_mut();
-        let there = world.import_entity(&copy, ms(4000), &mut names);
+        let there = world.put_entity(copy, ms(4000), &mut names);
         let there = there.expect("valid data");
-        let committed = world.commit_entity(there, &HeldMail::default());
-        committed.expect("it is in transit");
         let expected = remaining(&mut app, hero);
         assert_eq!(remaining(&mut after, there), expected);
     }

@@ -10,7 +10,7 @@ use bevy_due::{
     Clock, ClockId, Clocks, ClocksMut, Cooldown, DespawnAfter, OnClock, Owned, OwnedBy, Paused,
     PausedBy, Timer, TimerFired,
     clock::SpeedModifier,
-    moving::{HeldMail, MoveWorldExt, MovedEntity, TimePassed},
+    moving::{MoveWorldExt, MovedEntity, TimePassed},
     rollback::TimerSnapshot,
     save::SaveWorldExt,
     timer::Pauses,
@@ -79,15 +79,17 @@ impl Store {
     fn check(&self, game: &mut Game, fresh: &[MovedEntity], now: Times, when: &str) {
         let roots = roots(fresh);
         let fresh = fresh.iter().filter(|copy| roots.contains(&copy.entity()));
-        let fresh: Vec<_> = fresh.map(|copy| (copy, TimePassed::default())).collect();
+        let fresh: Vec<_> = fresh
+            .map(|copy| (copy.clone(), TimePassed::default()))
+            .collect();
         let stored = fresh.iter().map(|(copy, _)| {
             let (stored, then) = &self.stored[&copy.entity()];
-            (stored, passed(*then, now))
+            (stored.clone(), passed(*then, now))
         });
         let stored: Vec<_> = stored.collect();
         let clocks = built_in_clocks(game.world());
-        let expected = Revived::new(&fresh, &clocks, when).play();
-        let found = Revived::new(&stored, &clocks, when).play();
+        let expected = Revived::new(fresh, &clocks, when).play();
+        let found = Revived::new(stored, &clocks, when).play();
         for (nth, (found, expected)) in found.iter().zip(&expected).enumerate() {
             let lines = |text: &str| text.replace("),(", "),\n(").replace("])", "]\n)");
             let (found, expected) = (lines(found), lines(expected));
@@ -176,7 +178,7 @@ struct Revived {
 }
 
 impl Revived {
-    fn new(stored: &[(&MovedEntity, TimePassed)], clocks: &[Clock; 4], when: &str) -> Self {
+    fn new(stored: Vec<(MovedEntity, TimePassed)>, clocks: &[Clock; 4], when: &str) -> Self {
         let mut revived = Self {
             app: app(),
             names: EntityHashMap::default(),
@@ -195,10 +197,8 @@ impl Revived {
         let world = revived.app.world_mut();
         world.run_system_once(set).expect("it is valid");
         let names = &mut revived.names;
-        for imported in world.import_entities(stored, names) {
-            let entity = imported.unwrap_or_else(|error| panic!("{when}: {error}"));
-            let committed = world.commit_entity(entity, &HeldMail::default());
-            committed.expect("it is in transit");
+        for put in world.put_entities(stored, names) {
+            put.unwrap_or_else(|error| panic!("{when}: {error}"));
         }
         revived
     }

@@ -13,10 +13,10 @@ fn status(app: &mut App, entity: Entity) -> Option<TimerStatus> {
 }
 
 #[test]
-fn a_copy_is_what_an_export_returns_and_changes_nothing() {
-    let [mut copied, mut untouched] = [zone(), zone()];
+fn a_copy_is_what_a_move_takes_and_changes_nothing() {
+    let [mut copied, mut untouched, mut taken] = [zone(), zone(), zone()];
     let mut heroes = Vec::new();
-    for app in [&mut copied, &mut untouched] {
+    for app in [&mut copied, &mut untouched, &mut taken] {
         let all = [3, 5, 7].map(|secs| {
             let timer = Timer::every(f64::from(secs));
             let hero = app.world_mut().spawn((timer, ears())).id();
@@ -31,15 +31,14 @@ fn a_copy_is_what_an_export_returns_and_changes_nothing() {
         app.world_mut().spawn((OwnedBy(all[1]), Timer::after(2.0)));
         heroes.push(all);
     }
-    let [of_copied, of_untouched] = heroes[..] else {
-        unreachable!("two worlds");
+    let [of_copied, of_untouched, of_taken] = heroes[..] else {
+        unreachable!("three worlds");
     };
     let texts = copies(&mut copied, &of_copied).into_iter();
     let texts = texts.map(|copy| ron::to_string(&copy.unwrap()).unwrap());
-    for (text, hero) in texts.zip(of_untouched) {
-        let exported = untouched.world_mut().export_entity(hero).unwrap();
-        assert_eq!(text, ron::to_string(&exported).unwrap());
-        commit(&mut untouched, hero, &HeldMail::default());
+    for (text, hero) in texts.zip(of_taken) {
+        let taken = taken.world_mut().take_entity(hero).unwrap();
+        assert_eq!(text, ron::to_string(&taken).unwrap());
     }
     for _ in 0..20 {
         for app in [&mut copied, &mut untouched] {
@@ -74,13 +73,7 @@ fn entities_continue_from_the_copies_of_any_frame() {
                 let copied = copies(&mut app, &heroes);
                 let copied = copied.into_iter().map(|copy| through_text(&copy.unwrap()));
                 app = zone();
-                heroes = copied
-                    .map(|copy| {
-                        let hero = import(&mut app, &copy, 0);
-                        commit(&mut app, hero, &HeldMail::default());
-                        hero
-                    })
-                    .collect();
+                heroes = copied.map(|copy| put(&mut app, copy, 0)).collect();
             }
             advance_ms(&mut app, 50);
         }
@@ -104,21 +97,18 @@ fn an_entity_that_cannot_be_copied_is_an_error_of_its_own() {
     let good = world.spawn((ears(), Timer::after(1.0))).id();
     let gone = world.spawn_empty().id();
     world.despawn(gone);
-    let moving = world.spawn(Timer::after(1.0)).id();
-    world.export_entity(moving).unwrap();
     let uncoded = world.spawn(ears()).id();
     world.send(uncoded, Look(1)).unwrap();
-    let copied = copies(&mut app, &[good, gone, moving, uncoded, good]);
+    let copied = copies(&mut app, &[good, gone, uncoded, good]);
     let errors: Vec<_> = copied.iter().map(|copy| copy.as_ref().err()).collect();
     assert_eq!(errors[0], None);
     assert_eq!(errors[1], Some(&MoveError::NoSuchEntity(gone)));
-    assert_eq!(errors[2], Some(&MoveError::InTransit(moving)));
-    assert_eq!(errors[3], None, "a message that is no data is left out");
-    assert_eq!(errors[4], None, "each has its own data");
-    let left_out: Vec<_> = copied[3].as_ref().unwrap().left_out().iter().collect();
+    assert_eq!(errors[2], None, "a message that is no data is left out");
+    assert_eq!(errors[3], None, "each has its own data");
+    let left_out: Vec<_> = copied[2].as_ref().unwrap().left_out().iter().collect();
     assert!(left_out[0].message.ends_with("Look"), "{left_out:?}");
     assert!(copied[0].as_ref().unwrap().left_out().is_empty());
-    let moved = app.world_mut().export_entity(uncoded).unwrap_err();
+    let moved = app.world_mut().take_entity(uncoded).unwrap_err();
     assert!(matches!(moved, MoveError::Mail(_)), "a move loses nothing");
     let mut bare = App::new();
     assert_eq!(

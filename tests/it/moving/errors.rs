@@ -36,8 +36,6 @@ fn refused<T: core::fmt::Debug>(
     app: &mut App,
     call: impl FnOnce(&mut World) -> Result<T, MoveError>,
 ) -> MoveError {
-    app.world_mut()
-        .register_component::<bevy_due::moving::InTransit>();
     let before = describe(app);
     let error = call(app.world_mut()).expect_err("it should fail");
     assert_eq!(describe(app), before, "the world should stay as it was");
@@ -45,7 +43,7 @@ fn refused<T: core::fmt::Debug>(
 }
 
 /// The serialized form of an entity with a timer, a cooldown and mail.
-fn exported() -> (Entity, String) {
+fn taken() -> (Entity, String) {
     let mut forest = zone();
     let hero = forest.world_mut().spawn((ears(), Cooldown::new(1.0))).id();
     set_timer(forest.world_mut(), hero, "a", Timer::every(ms(100)));
@@ -55,57 +53,60 @@ fn exported() -> (Entity, String) {
         .world_mut()
         .send(hero, Hit(2))
         .expect("there is room");
-    let moved = forest.world_mut().export_entity(hero).expect("it can move");
+    let moved = forest.world_mut().take_entity(hero).expect("it can move");
     (hero, ron::to_string(&moved).expect("it is data"))
 }
 
 /// Tries to import changed data, and returns the error.
 #[track_caller]
 fn changed(from: &str, to: &str) -> MoveError {
-    let (_, text) = exported();
+    let (_, text) = taken();
     assert!(text.contains(from), "{text} should contain {from}");
     let text = text.replacen(from, to, 1);
     let moved: MovedEntity = ron::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let mut town = zone();
     let mut map = EntityHashMap::default();
-    let error = refused(&mut town, |world| {
-        world.import_entity(&moved, ms(0), &mut map)
-    });
+    let error = refused(&mut town, |world| try_put(world, moved, &mut map));
     assert!(map.is_empty());
     error
 }
 
-#[test]
-fn an_entity_that_is_gone_or_in_transit_is_not_exported() {
-    let mut forest = zone();
-    let hero = forest.world_mut().spawn(ears()).id();
-    let gone = forest.world_mut().spawn_empty().id();
-    let owner = forest.world_mut().spawn_empty().id();
-    forest.world_mut().entity_mut(hero).insert(OwnedBy(owner));
-    forest.world_mut().despawn(gone);
-    let export = |entity| move |world: &mut World| world.export_entity(entity);
-    let error = refused(&mut forest, export(gone));
-    assert_eq!(error, MoveError::NoSuchEntity(gone));
-    forest.world_mut().export_entity(hero).expect("it can move");
-    let error = refused(&mut forest, export(hero));
-    assert_eq!(error, MoveError::InTransit(hero));
-    let error = refused(&mut forest, export(owner));
-    assert_eq!(error, MoveError::InTransit(hero));
+/// Tries to put an entity into a world, and checks that an error hands it back.
+fn try_put(
+    world: &mut World,
+    moved: MovedEntity,
+    map: &mut EntityHashMap<Entity>,
+) -> Result<Entity, MoveError> {
+    let text = ron::to_string(&moved).expect("it is data");
+    let put = world.put_entity(moved, ms(0), map);
+    put.map_err(|PutError { moved, reason }| {
+        assert_eq!(ron::to_string(&moved).expect("it is data"), text);
+        reason
+    })
 }
 
 #[test]
-fn a_closure_stops_the_export() {
+fn an_entity_that_is_gone_cannot_leave() {
+    let mut forest = zone();
+    let gone = forest.world_mut().spawn_empty().id();
+    forest.world_mut().despawn(gone);
+    let error = refused(&mut forest, |world| world.take_entity(gone));
+    assert_eq!(error, MoveError::NoSuchEntity(gone));
+}
+
+#[test]
+fn a_closure_stops_the_move() {
     let mut forest = zone();
     let hero = forest.world_mut().spawn(ears()).id();
     let timer = (Timer::after(1.0), TimerAction::call(|_: &mut World, _| ()));
     forest.world_mut().spawn((OwnedBy(hero), timer));
-    let error = refused(&mut forest, |world| world.export_entity(hero));
+    let error = refused(&mut forest, |world| world.take_entity(hero));
     assert!(matches!(error, MoveError::Timers(_)), "{error:?}");
     assert!(error.to_string().contains("add_timer_handler"), "{error}");
 }
 
 #[test]
-fn a_handler_of_a_timer_cannot_export() {
+fn a_handler_of_a_timer_cannot_take() {
     #[derive(Resource)]
     struct Tried(Option<MoveError>);
     let mut forest = zone();
@@ -113,7 +114,7 @@ fn a_handler_of_a_timer_cannot_export() {
     forest.world_mut().entity_mut(hero).observe(
         move |_: On<TimerFired>, mut commands: Commands| {
             commands.queue(move |world: &mut World| {
-                let error = world.export_entity(hero).err();
+                let error = world.take_entity(hero).err();
                 world.insert_resource(Tried(error));
             });
         },
@@ -124,44 +125,22 @@ fn a_handler_of_a_timer_cannot_export() {
 }
 
 #[test]
-fn only_the_entity_of_a_move_is_committed_or_forgotten_and_only_once() {
-    let mut forest = zone();
-    let hero = forest.world_mut().spawn(ears()).id();
-    let pet = forest.world_mut().spawn(OwnedBy(hero)).id();
-    let none = HeldMail::default();
-    for entity in [hero, pet] {
-        let error = refused(&mut forest, |world| world.commit_entity(entity, &none));
-        assert_eq!(error, MoveError::NotInTransit(entity));
-        let error = refused(&mut forest, |world| world.forget_entity(entity));
-        assert_eq!(error, MoveError::NotInTransit(entity));
-    }
-    export(&mut forest, hero);
-    let error = refused(&mut forest, |world| world.commit_entity(pet, &none));
-    assert_eq!(error, MoveError::NotInTransit(pet));
-    commit(&mut forest, hero, &none);
-    let error = refused(&mut forest, |world| world.forget_entity(hero));
-    assert_eq!(error, MoveError::NotInTransit(hero));
-}
-
-#[test]
 fn a_world_without_the_plugin_is_refused() {
     let mut world = World::new();
     let entity = world.spawn_empty().id();
     let entities = world.entities().count_spawned();
-    assert_eq!(world.export_entity(entity).err(), Some(MoveError::NoPlugin));
-    let (_, text) = exported();
+    assert_eq!(world.take_entity(entity).err(), Some(MoveError::NoPlugin));
+    let (_, text) = taken();
     let moved: MovedEntity = ron::from_str(&text).expect("it is data");
     let mut map = EntityHashMap::default();
-    let imported = world.import_entity(&moved, ms(0), &mut map);
-    assert_eq!(imported.err(), Some(MoveError::NoPlugin));
+    let put = try_put(&mut world, moved, &mut map);
+    assert_eq!(put.err(), Some(MoveError::NoPlugin));
     assert_eq!(world.entities().count_spawned(), entities);
-    let committed = world.commit_entity(entity, &HeldMail::default());
-    assert_eq!(committed.err(), Some(MoveError::NotInTransit(entity)));
 }
 
 #[test]
 fn data_that_contradicts_itself_is_refused() {
-    let (hero, _) = exported();
+    let (hero, _) = taken();
     let hero = hero.to_bits();
     let stranger = Entity::from_raw_u32(4_000_000).expect("a small number");
     let bits = stranger.to_bits();
@@ -193,55 +172,15 @@ fn data_that_contradicts_itself_is_refused() {
 
 #[test]
 fn a_version_that_is_not_known_is_an_error() {
-    let (_, text) = exported();
+    let (_, text) = taken();
     let text = text.replacen("V1", "V2", 1);
     let error = ron::from_str::<MovedEntity>(&text).expect_err("there is no V2");
     assert!(error.to_string().contains("V2"), "{error}");
-    assert!(ron::from_str::<HeldMail>("V2([])").is_err());
-}
-
-#[test]
-fn a_map_that_leads_to_an_entity_in_transit_is_refused() {
-    let (hero, text) = exported();
-    let moved: MovedEntity = ron::from_str(&text).expect("it is data");
-    let mut town = zone();
-    let local = town.world_mut().spawn(ears()).id();
-    export(&mut town, local);
-    let mut map: EntityHashMap<Entity> = [(hero, local)].into_iter().collect();
-    let error = refused(&mut town, |world| {
-        world.import_entity(&moved, ms(0), &mut map)
-    });
-    assert_eq!(error, MoveError::InTransit(local));
-    assert_eq!(map.len(), 1);
-}
-
-#[test]
-fn late_mail_for_another_entity_is_refused_and_the_entity_stays_in_transit() {
-    let (mut forest, mut town) = (zone(), zone());
-    let hero = forest.world_mut().spawn(ears()).id();
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 0);
-    let stranger = Entity::from_raw_u32(4_000_000).expect("a small number");
-    let bits = stranger.to_bits();
-    let letter =
-        |content: &str, to| format!("V1([(to:Entity({to}),content:{content},role:Plain)])");
-    let packet = "Packet((id:1,payload:[9]))";
-    let late: HeldMail = ron::from_str(&letter(packet, bits)).expect("it is data");
-    let error = refused(&mut town, |world| world.commit_entity(here, &late));
-    assert_eq!(error, MoveError::UnknownEntity(stranger));
-    let unknown = "Named(name:\"hat\",data:[])";
-    let late: HeldMail = ron::from_str(&letter(unknown, hero.to_bits())).expect("it is data");
-    let error = refused(&mut town, |world| world.commit_entity(here, &late));
-    assert_eq!(error, MoveError::Load(LoadError::NoCodec("hat".into())));
-    let late: HeldMail = ron::from_str(&letter(packet, hero.to_bits())).expect("it is data");
-    commit(&mut town, here, &late);
-    advance_ms(&mut town, 0);
-    assert_eq!(heard(&mut town, here), [9]);
 }
 
 #[test]
 fn any_cut_or_changed_byte_is_an_error_or_a_valid_entity() {
-    let (_, text) = exported();
+    let (_, text) = taken();
     for at in 0..text.len() {
         assert!(ron::from_str::<MovedEntity>(&text[..at]).is_err());
         let mut bytes = text.clone().into_bytes();
@@ -251,15 +190,10 @@ fn any_cut_or_changed_byte_is_an_error_or_a_valid_entity() {
                 continue;
             };
             let mut town = zone();
-            town.world_mut()
-                .register_component::<bevy_due::moving::InTransit>();
             let before = describe(&mut town);
             let mut map = EntityHashMap::default();
-            match town.world_mut().import_entity(&moved, ms(100), &mut map) {
-                Ok(here) => {
-                    commit(&mut town, here, &HeldMail::default());
-                    advance_ms(&mut town, 1000);
-                }
+            match town.world_mut().put_entity(moved, ms(100), &mut map) {
+                Ok(_) => advance_ms(&mut town, 1000),
                 Err(_) => assert_eq!(describe(&mut town), before, "byte {at}: {byte}"),
             }
         }
@@ -299,7 +233,7 @@ fn data_of_a_whole_world_is_refused() {
 }
 
 /// The serialized form of an entity with an open request, and the entity of the request.
-fn exported_asker() -> (Entity, Entity, String) {
+fn taken_asker() -> (Entity, Entity, String) {
     let mut forest = zone();
     let hero = forest.world_mut().spawn(ears()).id();
     let mut commands = forest.world_mut().commands();
@@ -309,7 +243,7 @@ fn exported_asker() -> (Entity, Entity, String) {
         .entity(hero)
         .ask(Entity::PLACEHOLDER, question, until);
     forest.world_mut().flush();
-    let moved = forest.world_mut().export_entity(hero).expect("it can move");
+    let moved = forest.world_mut().take_entity(hero).expect("it can move");
     let request = request.entity().expect("it was made here");
     (hero, request, ron::to_string(&moved).expect("it is data"))
 }
@@ -330,7 +264,7 @@ fn with_names(text: &str, names: &[(Entity, u64, u64)]) -> MovedEntity {
 
 #[test]
 fn the_names_of_requests_are_checked() {
-    let (hero, request, text) = exported_asker();
+    let (hero, request, text) = taken_asker();
     let mut town = zone();
     for (names, wrong) in [
         (vec![(hero, 1, 2)], hero),
@@ -339,16 +273,12 @@ fn the_names_of_requests_are_checked() {
     ] {
         let moved = with_names(&text, &names);
         let mut map = EntityHashMap::default();
-        let error = refused(&mut town, |world| {
-            world.import_entity(&moved, ms(0), &mut map)
-        });
+        let error = refused(&mut town, |world| try_put(world, moved, &mut map));
         assert_eq!(error, MoveError::InvalidRequest(wrong), "{names:?}");
     }
     let moved = with_names(&text, &[(request, 1, 2)]);
-    import(&mut town, &moved, 0);
+    put(&mut town, moved.clone(), 0);
     let mut map = EntityHashMap::default();
-    let error = refused(&mut town, |world| {
-        world.import_entity(&moved, ms(0), &mut map)
-    });
+    let error = refused(&mut town, |world| try_put(world, moved, &mut map));
     assert_eq!(error, MoveError::InvalidRequest(request), "it is taken");
 }

@@ -18,19 +18,14 @@ fn restart(before: &mut App, entities: &[Entity], order: &[usize]) -> (App, Enti
     let copies: Vec<_> = copies
         .map(|copy| through_text(&copy.expect("it is data")))
         .collect();
-    let copies: Vec<_> = order
+    let copies: Vec<(MovedEntity, _)> = order
         .iter()
-        .map(|&nth| (&copies[nth], TimePassed::from(ms(500))))
+        .map(|&nth| (copies[nth].clone(), TimePassed::from(ms(500))))
         .collect();
     let mut after = zone();
     let mut map = EntityHashMap::default();
-    let imported = after.world_mut().import_entities(&copies, &mut map);
-    for entity in imported {
-        commit(
-            &mut after,
-            entity.expect("valid data"),
-            &HeldMail::default(),
-        );
+    for entity in after.world_mut().put_entities(copies, &mut map) {
+        entity.expect("valid data");
     }
     (after, map)
 }
@@ -113,12 +108,11 @@ fn an_entity_comes_without_what_leads_to_one_that_does_not() {
     let slow = world
         .spawn((OwnedBy(hero), SpeedModifier::new(other, 0.5)))
         .id();
-    let moved = export(&mut forest, hero);
+    let moved = take(&mut forest, hero);
     let mut town = zone();
     let mut map = EntityHashMap::default();
     town.insert_resource(FallbackErrorHandler(errors::record));
-    let here = town.world_mut().import_entity(&moved, ms(500), &mut map);
-    commit(&mut town, here.expect("it lives"), &HeldMail::default());
+    put_with(&mut town, moved, 500, &mut map);
     let warnings = errors::errors();
     assert_eq!(warnings.len(), 7, "each relation: {warnings:#?}");
     let world = town.world();
@@ -158,18 +152,20 @@ fn an_entity_that_contradicts_an_earlier_one_stays_away_alone() {
     let mut before = zone();
     let hero = before.world_mut().spawn(Timer::after(10.0)).id();
     let copies = before.world_mut().copy_entities(&[hero, hero]);
-    let copies: Vec<_> = copies
+    let copies = copies
         .into_iter()
-        .map(|copy| copy.expect("it is data"))
-        .collect();
-    let copies: Vec<_> = copies
-        .iter()
-        .map(|copy| (copy, TimePassed::default()))
-        .collect();
+        .map(|copy| (copy.expect("it is data"), TimePassed::default()));
     let mut after = zone();
     let mut map = EntityHashMap::default();
-    let imported = after.world_mut().import_entities(&copies, &mut map);
-    assert_eq!(imported[0], Ok(map[&hero]));
+    let mut results = after
+        .world_mut()
+        .put_entities(copies.collect(), &mut map)
+        .into_iter();
+    let first = results.next().expect("two results");
+    assert_eq!(first.expect("it is alone so far"), map[&hero]);
+    let second = results.next().expect("two results");
+    let PutError { moved, reason } = second.expect_err("it is there");
     let twice = bevy_due::save::LoadError::DuplicateEntity(hero);
-    assert_eq!(imported[1], Err(MoveError::Load(twice)));
+    assert_eq!(reason, MoveError::Load(twice));
+    assert_eq!(moved.entity(), hero);
 }

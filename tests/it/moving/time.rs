@@ -50,12 +50,8 @@ fn a_deadline_reached_on_the_way_fires_once_on_arrival() {
         .spawn((ears(), Timer::after(ms(100))))
         .id();
     advance_ms(&mut forest, 40);
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 90);
-    advance_ms(&mut town, 0);
-    assert_eq!(firings(&mut town), [], "it is still in transit");
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
+    let moved = take(&mut forest, hero);
+    put(&mut town, moved, 90);
     advance_ms(&mut town, 0);
     let fired = firings(&mut town);
     assert_eq!(fired.len(), 1);
@@ -75,37 +71,15 @@ fn time_on_the_way_counts_from_the_fraction_of_a_slow_clock() {
     let timer = Timer::after(ms(1)).on(ClockId::Own(slow));
     let hero = forest.world_mut().spawn(timer).id();
     let (moved, mut map) = (
-        export(&mut forest, hero),
+        take(&mut forest, hero),
         EntityHashMap::from_iter([(slow, slow)]),
     );
     let one = Duration::from_nanos(1);
-    let here = forest.world_mut().import_entity(&moved, one, &mut map);
+    let here = forest.world_mut().put_entity(moved, one, &mut map);
     let here = here.expect("the data is valid");
-    let late = forget(&mut forest, hero);
-    commit(&mut forest, here, &late);
     // A quarter was left to the next nanosecond.
     let timer = forest.world_mut().with_timers(|timers| timers.get(here));
     assert_eq!(timer.expect("it is armed").remaining, ms(1) - one);
-}
-
-#[test]
-fn time_between_import_and_commit_counts() {
-    let (mut forest, mut town) = (zone(), zone());
-    let hero = forest
-        .world_mut()
-        .spawn((ears(), Timer::after(ms(100))))
-        .id();
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 30);
-    advance_ms(&mut town, 50);
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
-    let timer = town.world_mut().with_timers(|timers| timers.get(here));
-    assert_eq!(timer.expect("it is armed").remaining, ms(20));
-    advance_ms(&mut town, 19);
-    assert_eq!(firings(&mut town).len(), 0);
-    advance_ms(&mut town, 1);
-    assert_eq!(firings(&mut town).len(), 1);
 }
 
 #[test]
@@ -118,10 +92,8 @@ fn missed_ticks_follow_the_policy_of_the_timer() {
         let (mut forest, mut town) = (zone(), zone());
         let timer = Timer::every(ms(100)).with_missed_ticks(policy);
         let hero = forest.world_mut().spawn((ears(), timer)).id();
-        let moved = export(&mut forest, hero);
-        let here = import(&mut town, &moved, 310);
-        let late = forget(&mut forest, hero);
-        commit(&mut town, here, &late);
+        let moved = take(&mut forest, hero);
+        put(&mut town, moved, 310);
         advance_ms(&mut town, 0);
         let fired = firings(&mut town);
         let fired: Vec<_> = fired.iter().map(|it| (it.count(), it.missed())).collect();
@@ -136,11 +108,9 @@ fn a_paused_timer_keeps_its_full_remaining_time() {
         .world_mut()
         .spawn((ears(), Timer::after(ms(100)), Paused))
         .id();
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 5000);
+    let moved = take(&mut forest, hero);
+    let here = put(&mut town, moved, 5000);
     advance_ms(&mut town, 50);
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
     advance_ms(&mut town, 1000);
     assert_eq!(firings(&mut town), []);
     town.world_mut().entity_mut(here).remove::<Paused>();
@@ -156,10 +126,8 @@ fn a_clock_that_moves_along_advances_at_its_speed() {
     let clock = Clock::new().with_speed(0.5).with_now(ms(1000));
     let hero = forest.world_mut().spawn((ears(), clock)).id();
     set_timer(forest.world_mut(), hero, "slow", Timer::after(ms(100)));
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 120);
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
+    let moved = take(&mut forest, hero);
+    let here = put(&mut town, moved, 120);
     assert_eq!(town.world().clock_now(here), Ok(ms(1060)));
     advance_ms(&mut town, 79);
     assert_eq!(firings(&mut town).len(), 0);
@@ -175,13 +143,10 @@ fn timers_on_a_mapped_clock_go_by_its_speed() {
         .world_mut()
         .spawn((ears(), OnClock::new(arena), Timer::after(ms(100))))
         .id();
-    let moved = export(&mut forest, hero);
+    let moved = take(&mut forest, hero);
     let slow = town.world_mut().spawn(Clock::new().with_speed(0.25)).id();
     let mut map: EntityHashMap<Entity> = [(arena, slow)].into_iter().collect();
-    let here = town.world_mut().import_entity(&moved, ms(200), &mut map);
-    let here = here.expect("the clock is mapped");
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
+    let here = put_with(&mut town, moved, 200, &mut map);
     let timer = town.world_mut().with_timers(|timers| timers.get(here));
     let timer = timer.expect("it is armed");
     assert_eq!((timer.clock, timer.remaining), (ClockId::Own(slow), ms(50)));
@@ -192,10 +157,8 @@ fn frames_do_not_pass_on_the_way() {
     let (mut forest, mut town) = (zone(), zone());
     let timer = Timer::after(3.0).on(ClockId::Frames);
     let hero = forest.world_mut().spawn((ears(), timer)).id();
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 10_000);
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
+    let moved = take(&mut forest, hero);
+    put(&mut town, moved, 10_000);
     for _ in 0..2 {
         advance_ms(&mut town, 1);
         assert_eq!(firings(&mut town), []);
@@ -215,10 +178,8 @@ fn a_cooldown_keeps_its_remaining_time_and_its_charges() {
     }
     let hero = forest.world_mut().spawn((ears(), dash)).id();
     advance_ms(&mut forest, 300);
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 200);
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
+    let moved = take(&mut forest, hero);
+    let here = put(&mut town, moved, 200);
     let mut dash = *town.world().get::<Cooldown>(here).expect("it moved");
     assert_eq!(dash.charges(game_time(&town)), 1);
     let next = dash.next_charge_at(game_time(&town));
@@ -237,8 +198,8 @@ fn a_cooldown_on_a_clock_that_moves_along_stays_as_it_is() {
     let mut dash = Cooldown::new(ms(1000));
     assert!(dash.try_use(ms(5000)));
     let hero = forest.world_mut().spawn((ears(), clock, dash)).id();
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 400);
+    let moved = take(&mut forest, hero);
+    let here = put(&mut town, moved, 400);
     let now = town.world().clock_now(here).expect("it moved");
     let dash = town.world().get::<Cooldown>(here).expect("it moved");
     assert_eq!(dash.remaining(now), ms(600));
@@ -282,7 +243,7 @@ fn a_cooldown_goes_on_with_the_clock_on_which_it_is_read_at_the_new_place() {
     let arena = forest.world_mut().spawn(arena).id();
     let owner = forest.world_mut().spawn(OnClock::new(arena)).id();
     let pet = forest.world_mut().spawn((dash, OwnedBy(owner))).id();
-    let moved = export(&mut forest, pet);
+    let moved = take(&mut forest, pet);
     // The owner in the town is on game time, and the name of the arena means another clock there.
     let master = town.world_mut().spawn_empty().id();
     while town.world().get_entity(arena).is_err() {
@@ -293,8 +254,7 @@ fn a_cooldown_goes_on_with_the_clock_on_which_it_is_read_at_the_new_place() {
         town.world_mut().entity_mut(arena).insert(other);
     }
     let mut map: EntityHashMap<Entity> = [(owner, master)].into_iter().collect();
-    let here = town.world_mut().import_entity(&moved, ms(400), &mut map);
-    let here = here.expect("the owner is mapped");
+    let here = put_with(&mut town, moved, 400, &mut map);
     let dash = town.world().get::<Cooldown>(here).expect("it moved");
     assert_eq!(dash.remaining(game_time(&town)), ms(600));
 }
@@ -321,7 +281,7 @@ fn each_built_in_clock_has_its_own_time_on_the_way() {
     let timer = Timer::after(ms(60_000)).on(clock);
     set_timer(forest.world_mut(), hero, "slow", timer);
     advance_ms(&mut forest, 0);
-    let moved = export(&mut forest, hero);
+    let moved = take(&mut forest, hero);
     let remaining = |town: &mut App, here| {
         town.world_mut().with_timers(|timers| {
             let of = |key: &'static str| timers.keyed(here, key).expect("it moved").remaining;
@@ -335,16 +295,15 @@ fn each_built_in_clock_has_its_own_time_on_the_way() {
         frames: 8,
     };
     let mut map = EntityHashMap::default();
-    let here = town.world_mut().import_entity(&moved, passed, &mut map);
+    let here = town.world_mut().put_entity(moved.clone(), passed, &mut map);
     let here = here.expect("the data is valid");
-    // One frame has passed before the export.
+    // One frame has passed before.
     let expected = [59_000, 58_000, 56_000, 51_000, 59_000].map(ms);
     assert_eq!(remaining(&mut town, here), expected);
-    town.world_mut().forget_entity(here).expect("it is here");
+    drop(take(&mut town, here));
 
     let mut map = EntityHashMap::default();
-    let here = town.world_mut().import_entity(&moved, ms(1000), &mut map);
-    let here = here.expect("the data is valid");
+    let here = put_with(&mut town, moved, 1000, &mut map);
     let expected = [59_000, 59_000, 59_000, 59_000, 59_500].map(ms);
     assert_eq!(remaining(&mut town, here), expected);
 }
@@ -365,10 +324,8 @@ fn the_end_of_a_keyed_pause_comes_nearer_on_the_way() {
     let mut commands = forest.world_mut().commands();
     commands.entity(hero).set_timer("stun", stun);
     advance_ms(&mut forest, 0);
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 900);
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
+    let moved = take(&mut forest, hero);
+    let here = put(&mut town, moved, 900);
     advance_ms(&mut town, 99);
     assert!(town.world().get::<bevy_due::PausedBy>(here).is_some());
     advance_ms(&mut town, 1);
@@ -386,10 +343,8 @@ fn what_runs_while_paused_comes_nearer_on_the_way_of_a_paused_entity() {
         .set_timer("cast", Timer::after(ms(1000)));
     let hero = hero.id();
     advance_ms(&mut forest, 0);
-    let moved = export(&mut forest, hero);
-    let here = import(&mut town, &moved, 900);
-    let late = forget(&mut forest, hero);
-    commit(&mut town, here, &late);
+    let moved = take(&mut forest, hero);
+    let here = put(&mut town, moved, 900);
     let left = town.world_mut().with_timers(|timers| {
         ["shield", "cast"].map(|key| timers.keyed(here, key).expect("it moved").remaining)
     });

@@ -277,40 +277,6 @@ fn a_snapshot_in_the_middle_of_a_delivery_leaves_it_as_it_is() {
 }
 
 #[test]
-fn mail_of_a_move_that_has_begun_or_ended_since_arrives_once() {
-    use bevy_due::moving::{HeldMail, MoveWorldExt};
-
-    let mut app = game();
-    let [hero] = spawn(&mut app);
-    app.world_mut().add_message_codec(
-        "hit",
-        |hit: &Hit| Ok([hit.0 as u8].into()),
-        |data| Ok(Hit(data[0].into())),
-    );
-    send(&mut app, hero, 1);
-    let before = snapshot(&mut app);
-    app.world_mut().export_entity(hero).expect("it can move");
-    send(&mut app, hero, 2);
-    assert_eq!(play(&mut app), []);
-    let during = snapshot(&mut app);
-    send(&mut app, hero, 3);
-    for _ in 0..2 {
-        let committed = app.world_mut().commit_entity(hero, &HeldMail::default());
-        committed.expect("it is in transit");
-        play(&mut app);
-        restore(&mut app, &during);
-        assert_eq!(play(&mut app), [(hero, 1), (hero, 2)], "the move is over");
-        restore(&mut app, &before);
-        assert_eq!(play(&mut app), [(hero, 1)]);
-        app.world_mut().export_entity(hero).expect("it can move");
-        assert_eq!(play(&mut app), []);
-        send(&mut app, hero, 4);
-    }
-    restore(&mut app, &before);
-    assert_eq!(play(&mut app), [(hero, 1)]);
-}
-
-#[test]
 fn mail_goes_to_the_entity_that_the_game_has_spawned_again() {
     let mut app = game();
     let [gone] = spawn(&mut app);

@@ -6,7 +6,7 @@ use bevy_app::App;
 use bevy_due::{
     OnClock, Timer,
     message::MessageWorldExt,
-    moving::{HeldMail, MoveWorldExt, MovedEntity},
+    moving::{MoveWorldExt, MovedEntity},
     prelude::*,
     rollback::RollbackWorldExt,
     save::{LoadError, SaveError, SaveWorldExt, SavedTimers, Unsavable},
@@ -324,15 +324,13 @@ fn components_move_with_their_entities() {
     let hero = world.spawn((Health(10), Hears)).id();
     world.spawn((OwnedBy(hero), Target(hero), Timer::after(1.0)));
     world.send(hero, Hit).unwrap();
-    let moved = world.export_entity(hero).unwrap();
+    let moved = world.take_entity(hero).unwrap();
     let moved: MovedEntity = ron::from_str(&ron::to_string(&moved).unwrap()).unwrap();
     let mut entities = EntityHashMap::default();
     let world = town.world_mut();
     let here = world
-        .import_entity(&moved, Duration::ZERO, &mut entities)
+        .put_entity(moved, Duration::ZERO, &mut entities)
         .unwrap();
-    forest.world_mut().forget_entity(hero).unwrap();
-    world.commit_entity(here, &HeldMail::default()).unwrap();
     let mut owned = world.query_filtered::<&Target, With<OwnedBy>>();
     assert_eq!(owned.single(world).unwrap().0, here);
     advance_ms(&mut town, 100);
@@ -344,14 +342,14 @@ fn a_component_that_refers_to_what_stays_refers_to_nothing_without_a_map() {
     let (mut forest, mut town) = (game(), game());
     let enemy = forest.world_mut().spawn(Health(5)).id();
     let hero = forest.world_mut().spawn((Health(10), Target(enemy))).id();
-    let moved = forest.world_mut().export_entity(hero).unwrap();
+    let moved = forest.world_mut().take_entity(hero).unwrap();
     let there = town.world_mut().spawn(Health(6)).id();
-    let mut import = |mut entities| {
+    let mut put = |mut entities| {
         let world = town.world_mut();
-        world.import_entity(&moved, Duration::ZERO, &mut entities)
+        world.put_entity(moved.clone(), Duration::ZERO, &mut entities)
     };
-    let mapped = import(EntityHashMap::from_iter([(enemy, there)])).unwrap();
-    let alone = import(EntityHashMap::default()).unwrap();
+    let mapped = put(EntityHashMap::from_iter([(enemy, there)])).unwrap();
+    let alone = put(EntityHashMap::default()).unwrap();
     assert_eq!(target(&town, mapped), Some(there));
     assert_eq!(target(&town, alone), Some(Entity::PLACEHOLDER));
 }

@@ -355,22 +355,6 @@ fn an_answer_that_waits_for_a_disabled_entity_arrives_after_loading() {
 }
 
 #[test]
-fn mail_that_is_held_for_a_move_is_saved_as_if_it_had_ended() {
-    use bevy_due::moving::MoveWorldExt;
-
-    let mut app = game();
-    let hero = app.world_mut().spawn(ears()).id();
-    send(&mut app, hero, 1);
-    app.world_mut().export_entity(hero).expect("it can move");
-    send(&mut app, hero, 2);
-    advance_ms(&mut app, 0);
-    send(&mut app, hero, 3);
-    let (mut app, [hero]) = reload(&mut app, [hero]);
-    advance_ms(&mut app, 0);
-    assert_eq!(heard(&mut app), [(hero, 1), (hero, 2), (hero, 3)]);
-}
-
-#[test]
 fn an_entity_is_saved_with_the_messages_to_it_and_to_what_it_owns() {
     let mut app = game();
     let hero = app.world_mut().spawn(ears()).id();

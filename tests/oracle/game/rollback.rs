@@ -38,9 +38,6 @@ struct Moment {
 
 impl Game {
     pub(super) fn snapshot(&mut self) {
-        if self.moving().is_some() {
-            return;
-        }
         let world = self.app.world_mut();
         let timers = world.snapshot_timers();
         let cast = self.shared.cast();

@@ -29,7 +29,6 @@ impl Model {
             is_new: true,
             deadline: 0,
             paused_at: None,
-            is_held: self.is_in_transit(id),
             is_released: false,
             sequence: self.sequence,
             owner: self.owner_of(id),

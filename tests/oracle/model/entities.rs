@@ -33,8 +33,6 @@ pub(super) struct Entity {
     /// Whether its clock runs only under the condition.
     pub(super) is_held: bool,
     pub(super) follows: Option<Follows>,
-    /// The entity that takes it along to another world.
-    pub(super) transit: Option<Id>,
     /// The time-out, if it stands for an open request of its owner.
     pub(super) until: Option<Spec>,
 }
@@ -87,7 +85,7 @@ impl Model {
         self.end_pause(id);
         self.set_modifier(id, None);
         let entity = &mut self.entities[id];
-        (entity.exists, entity.transit) = (false, None);
+        entity.exists = false;
         let pauses = entity.paused_by.clone();
         let linked = pauses.into_iter().chain(entity.owned.clone());
         let linked: Vec<Id> = linked.chain(entity.modifiers.clone()).collect();

@@ -99,10 +99,9 @@ impl Model {
         due.min().map(|(.., at)| at)
     }
 
-    /// Returns `true` unless a timer is paused or in transit, never fires, or waits for the next run.
+    /// Returns `true` unless a timer is paused, never fires, or waits for the next run.
     pub(super) fn may_fire(&self, timer: &Timer) -> bool {
-        let is_halted = timer.paused_at.is_some() || timer.is_held;
-        !is_halted && timer.deadline != NEVER && !self.waits_for_next_frame(timer)
+        timer.paused_at.is_none() && timer.deadline != NEVER && !self.waits_for_next_frame(timer)
     }
 
     /// A timer fires: the message, the observers, the action, and then its end if this was the last

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Model, clocks::Nth, transit::Hold, written::Written};
+use super::{Model, clocks::Nth, written::Written};
 use crate::{
     entry::Id,
     op::{ALL_TOPICS, TOPICS, To, Topic, Topics},
@@ -19,8 +19,6 @@ pub(super) struct Mail {
     pub(super) sent: VecDeque<Letter>,
     /// Replies that wait for an entity that is disabled.
     pub(super) held: Vec<Letter>,
-    /// Those to entities in transit.
-    pub(super) transit: Vec<Hold>,
     /// The component whose turn it is, by topic.
     pub(super) turns: [u64; TOPICS],
     pub(super) written: Written,
@@ -80,12 +78,9 @@ pub(super) struct Round {
 impl Mail {
     /// Replaces the numbers of entities in all messages on their way.
     pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
-        let moving = self.transit.iter_mut().flat_map(|hold| &mut hold.letters);
         let letters = self.released.iter_mut().chain(&mut self.sent);
         let letters = letters.chain(&mut self.held);
-        letters
-            .chain(moving)
-            .for_each(|letter| letter.rename(&name));
+        letters.for_each(|letter| letter.rename(&name));
     }
 }
 
@@ -108,7 +103,6 @@ impl Letter {
 pub(super) enum Outcome {
     Delivered,
     Disabled,
-    InTransit(Id),
     Late,
     Undeliverable,
 }

@@ -18,7 +18,6 @@ impl Model {
         if let Some(request) = self.mail.completed.take() {
             self.despawn(request);
         }
-        self.release_lost();
         let mut released: VecDeque<Letter> = self.mail.held.drain(..).collect();
         released.append(&mut self.mail.released);
         released.append(&mut self.mail.sent);
@@ -54,16 +53,12 @@ impl Model {
             Outcome::Undeliverable => self.mail.counts[1] += 1,
             Outcome::Late => self.mail.counts[2] += 1,
             Outcome::Disabled => self.mail.held.push(letter),
-            Outcome::InTransit(id) => self.hold(id, letter),
         }
         Ok(())
     }
 
     /// A message to an entity that is gone or disabled, or that does not follow it, is lost.
     fn deliver_to(&mut self, id: Id, letter: &Letter) -> Result<Outcome, Panicked> {
-        if self.exists(id) && self.entities[id].transit.is_some() {
-            return Ok(Outcome::InTransit(id));
-        }
         if !self.exists(id) || self.entities[id].is_disabled {
             return Ok(Outcome::Undeliverable);
         }
@@ -95,9 +90,6 @@ impl Model {
             role: Role::Reply(request),
             ..letter.clone()
         };
-        if self.exists(asker) && self.entities[asker].transit.is_some() {
-            return Ok(Outcome::InTransit(asker));
-        }
         if !self.exists(request) || self.entities[request].owner != Some(asker) {
             return Ok(Outcome::Late);
         }
@@ -112,10 +104,9 @@ impl Model {
         Ok(outcome)
     }
 
-    /// Messages to all and in turn pass over entities that are disabled or in transit.
+    /// Messages to all and in turn pass over entities that are disabled.
     fn hears(&self, id: Id) -> bool {
-        let entity = &self.entities[id];
-        !entity.is_disabled && entity.transit.is_none()
+        !self.entities[id].is_disabled
     }
 
     /// One follower gets the message, in turn.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     Model,
     clocks::{Clocks, Nth},
-    mail::{Letter, Whom},
+    mail::{Letter, Role, Whom},
 };
 use crate::{
     entry::{Entry, Id, NOWHERE, Named},
@@ -17,7 +17,6 @@ impl Model {
     /// could reach the asking entity.
     pub(super) fn move_away_and_back(&mut self, slot: Slot, on_the_way: u64) {
         let Some(root) = self.at(slot) else { return };
-        self.release_lost();
         // Whoever asks what moves along saves the entity, while it still has its owner.
         self.add_modified_clocks();
         let moved = self.dependents(root);
@@ -27,8 +26,7 @@ impl Model {
                 self.disown(id);
             }
         }
-        let is_in_transit = |&id: &Id| self.entities[id].transit.is_some();
-        if self.are_asked_from_outside(&moved) || moved.iter().any(is_in_transit) {
+        if self.are_asked_from_outside(&moved) {
             self.log.push(Entry::Refused);
             return;
         }
@@ -44,10 +42,10 @@ impl Model {
         let mail = self.mail_to(&moved);
         self.drop_mail_to(&moved);
         self.forget(&moved);
-        for mut letter in mail.into_iter().rev() {
+        for mut letter in mail {
             // The reply to another request is late.
             letter.rename(|id| names.get(&id).copied().unwrap_or(NOWHERE));
-            self.mail.released.push_front(letter);
+            self.mail.sent.push_back(letter);
         }
         self.succeed(&names);
         self.rollback.forget();
@@ -97,10 +95,18 @@ impl Model {
         letters.filter(|it| it.is_to(ids)).collect()
     }
 
-    pub(super) fn drop_mail_to(&mut self, ids: &[Id]) {
+    fn drop_mail_to(&mut self, ids: &[Id]) {
         self.mail.held.retain(|it| !it.is_to(ids));
         self.mail.released.retain(|it| !it.is_to(ids));
         self.mail.sent.retain(|it| !it.is_to(ids));
+    }
+
+    /// Returns `true` if a request to these entities, by another one, is on its way.
+    fn are_asked_from_outside(&self, ids: &[Id]) -> bool {
+        self.mail_to(ids).iter().any(|letter| match letter.role {
+            Role::Request(asker, _) => !ids.contains(&asker) && self.exists(asker),
+            _ => false,
+        })
     }
 
     /// Entities despawn. Nobody hears of their timers.

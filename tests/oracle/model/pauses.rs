@@ -63,18 +63,13 @@ impl Model {
         }
     }
 
-    /// A pause moves the deadline of a timer by its length. A timer that resumes, or that is no longer
-    /// in transit, fires in the next run at the earliest.
+    /// A pause moves the deadline of a timer by its length. A timer that resumes fires in the next run at the earliest.
     pub(super) fn update_pause(&mut self, id: Id) {
-        let (is_paused, is_held) = (self.is_paused(id), self.is_in_transit(id));
+        let is_paused = self.is_paused(id);
         for kind in Kind::ALL {
             let Some(at) = self.find_timer(id, kind) else {
                 continue;
             };
-            let timer = &mut self.timers[at];
-            if timer.is_held != is_held {
-                (timer.is_held, timer.is_released) = (is_held, false);
-            }
             let now = self.now_on(self.timers[at].clock);
             let timer = &mut self.timers[at];
             if is_paused && timer.paused_at.is_none() {

@@ -24,7 +24,7 @@ impl Model {
             ..self.rules
         });
         for entity in &mut self.entities {
-            (entity.follows, entity.transit) = (None, None);
+            entity.follows = None;
         }
         self.updates = Updates::default();
         self.mail = Mail {
@@ -42,7 +42,6 @@ impl Model {
         let saved = self.clocks.all.clone();
         self.clocks.start_over(new.clocks);
         for timer in &mut self.timers {
-            timer.is_held = false;
             if let Some(nth) = timer.clock {
                 timer.follow_clock(&saved[nth], &self.clocks.all[nth]);
             }
@@ -69,9 +68,8 @@ impl Model {
     /// Returns the messages on their way, in order.
     pub(super) fn mail_on_way(&self) -> Vec<Letter> {
         let mail = &self.mail;
-        let moving = mail.transit.iter().flat_map(|hold| &hold.letters);
-        let letters = mail.held.iter().chain(moving);
-        let letters = letters.chain(&mail.released).chain(&mail.sent);
+        let letters = mail.held.iter().chain(&mail.released);
+        let letters = letters.chain(&mail.sent);
         let mut letters: Vec<Letter> = letters.cloned().collect();
         for letter in &mut letters {
             if let Role::Reply(request) = &mut letter.role {

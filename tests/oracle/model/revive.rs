@@ -133,7 +133,6 @@ impl Model {
     fn load_entity(&mut self, saved: &Entity, id: Id, name: impl Fn(Id) -> Id) {
         let mut entity = Entity {
             follows: None,
-            transit: None,
             is_held: false,
             ..saved.clone()
         };
@@ -189,7 +188,6 @@ impl Model {
             }
             (timer.seat, timer.sequence) = (self.inserted, self.sequence);
             timer.rename(&name);
-            timer.is_held = self.is_in_transit(timer.entity);
             timer.is_released = false;
             if let Some(before) = timer.clock.filter(|&nth| then.clocks.all[nth].exists) {
                 let now = clocks.get(&before).copied().unwrap_or(before);

@@ -43,10 +43,6 @@ impl Rollback {
 
 impl Model {
     pub(super) fn snapshot(&mut self) {
-        // A game does not go back into a move.
-        if self.moving().is_some() {
-            return;
-        }
         self.add_modified_clocks();
         let rollback = core::mem::take(&mut self.rollback);
         let copy = self.clone();
@@ -132,8 +128,7 @@ impl Model {
         }
         let mail = then.mail;
         (self.mail.released, self.mail.sent) = (mail.released, mail.sent);
-        (self.mail.held, self.mail.transit) = (mail.held, mail.transit);
-        self.mail.turns = mail.turns;
+        (self.mail.held, self.mail.turns) = (mail.held, mail.turns);
         (self.slots, self.keys) = (then.slots, then.keys);
         (self.timers, self.ended) = (then.timers, then.ended);
         (self.inserted, self.sequence) = (then.inserted, then.sequence);

@@ -28,8 +28,6 @@ pub(super) struct Timer {
     pub(super) deadline: u64,
     /// The time on the clock when it was paused.
     pub(super) paused_at: Option<u64>,
-    /// Whether its entity is in transit.
-    pub(super) is_held: bool,
     /// Whether a run has begun since it was armed, resumed, released or moved. Only then it may fire.
     pub(super) is_released: bool,
     pub(super) sequence: u64,

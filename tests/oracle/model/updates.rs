@@ -131,17 +131,14 @@ impl Model {
         members.min_by_key(|member| member.position).copied()
     }
 
-    /// A callback is called on its owner, unless it is paused, or it or an owner is in transit, or its clock
-    /// stands still.
+    /// A callback is called on its owner, unless it is paused, or its clock stands still.
     fn call(&mut self, member: Member) -> Flow {
         let Member { entity, clock, .. } = member;
         let target = self.owner_of(entity);
-        let is_in_transit = |&id: &Id| self.entities.get(id).is_some_and(|it| it.transit.is_some());
         let scope = Scope::Of {
             is_fixed: member.is_fixed,
         };
-        let waits = self.is_paused(entity) || self.with_owners(entity).iter().any(is_in_transit);
-        if waits || !self.clocks.is_running(clock, scope) {
+        if self.is_paused(entity) || !self.clocks.is_running(clock, scope) {
             return Ok(());
         }
         let clock = &self.clocks.all[clock];

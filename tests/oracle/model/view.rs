@@ -70,7 +70,7 @@ impl Model {
     }
 
     /// Returns the next deadline on a clock, and the timers that are due soon, in order. What never
-    /// fires, is paused or is in transit does not count.
+    /// fires or is paused does not count.
     fn plan(&self, name: Named) -> (Named, Option<u64>, Vec<Id>) {
         let nth = self.clocks.find(name).expect("it exists");
         let clock = &self.clocks.all[nth];

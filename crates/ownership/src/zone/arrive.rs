@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy_due::{
-    moving::{HeldMail, MoveWorldExt, TimePassed},
+    moving::{MoveWorldExt, PutError, TimePassed},
     worlds::StableKey,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
@@ -23,25 +23,43 @@ use crate::{
 /// The longest time on the way that clocks make up for.
 const LONGEST_WAY: Duration = Duration::from_secs(60);
 
-/// Loads stored entities into a world, where they are in transit. Each has been away for some time.
+/// Puts stored entities into a world. Each has been away for some time. Hands back what the world can't take.
 pub(super) fn bring_in(
     world: &mut World,
     declared: &[Declared],
-    bodies: &[(&Body, TimePassed)],
-) -> Vec<Result<Entity>> {
-    let moved = bodies.iter().map(|&(body, passed)| (&body.moved, passed));
-    let moved: Vec<_> = moved.collect();
+    bodies: Vec<(Body, TimePassed)>,
+) -> Vec<Result<Entity, (Body, BevyError)>> {
     let mut entities = EntityHashMap::default();
-    let imported = world.import_entities(&moved, &mut entities);
-    let brought = bodies.iter().zip(imported).map(|((body, _), imported)| {
-        let entity = imported?;
-        if let Err(error) = components::load(world, declared, &body.components, &entities) {
-            world.forget_entity(entity)?;
-            return Err(error);
+    let (mut results, mut rest, mut to_put) = (Vec::new(), Vec::new(), Vec::new());
+    for (nth, (body, passed)) in bodies.into_iter().enumerate() {
+        match components::check(declared, &body.components) {
+            Ok(()) => {
+                rest.push((nth, body.names, body.components));
+                to_put.push((body.moved, passed));
+            }
+            Err(error) => results.push((nth, Err((body, error)))),
         }
-        Ok(entity)
-    });
-    brought.collect()
+    }
+    let put = world.put_entities(to_put, &mut entities);
+    for ((nth, names, components), put) in rest.into_iter().zip(put) {
+        let result = match put {
+            Ok(entity) => {
+                components::load(world, declared, &components, &entities);
+                Ok(entity)
+            }
+            Err(PutError { moved, reason }) => {
+                let body = Body {
+                    names,
+                    moved,
+                    components,
+                };
+                Err((body, reason.into()))
+            }
+        };
+        results.push((nth, result));
+    }
+    results.sort_unstable_by_key(|&(nth, _)| nth);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 impl ZoneState {
@@ -75,14 +93,14 @@ impl ZoneState {
             return report(world, fenced(key, known, epoch));
         }
         let passed = moved.waited.min(LONGEST_WAY).into();
-        let brought = bring_in(world, &self.home.declared, &[(&body, passed)]).pop();
-        match brought.unwrap_or(Err("the entity is empty".into())) {
-            Ok(entity) => self.settle(world, (from, moved), entity, outbox),
+        match bring_in(world, &self.home.declared, vec![(body, passed)]).pop() {
+            None => {}
+            Some(Ok(entity)) => self.settle(world, (from, moved), entity, outbox),
             // It has come back to the zone that can't load it any more.
-            Err(error) if moved.refused.is_some() => {
+            Some(Err((body, error))) if moved.refused.is_some() => {
                 self.keep_unloadable(world, moved, (body, outbox), error);
             }
-            Err(error) => self.give_back(world, from, moved, error.to_string()),
+            Some(Err((_, error))) => self.give_back(world, from, moved, error.to_string()),
         }
     }
 
@@ -97,9 +115,7 @@ impl ZoneState {
         let key = life.key;
         let entry = Entry::new(life, epoch, State::Here(entity));
         self.own(world, entry, outbox);
-        if let Err(error) = self.welcome(world, key, entity, &moved.late) {
-            report(world, error);
-        }
+        self.welcome(world, key, entity);
         if let Some(reason) = moved.refused {
             let failed = MoveFailed {
                 entity,
@@ -110,21 +126,11 @@ impl ZoneState {
         }
     }
 
-    /// Tells the game that an entity is here, and lets it act.
-    pub(super) fn welcome(
-        &mut self,
-        world: &mut World,
-        key: StableKey,
-        entity: Entity,
-        late: &HeldMail,
-    ) -> Result {
+    /// Tells the game that an entity is here.
+    pub(super) fn welcome(&mut self, world: &mut World, key: StableKey, entity: Entity) {
         world.trigger(Arrived { entity, key });
         world.flush();
         self.book.with_mail.insert(key);
-        if world.get_entity(entity).is_ok() {
-            world.commit_entity(entity, late)?;
-        }
-        Ok(())
     }
 
     /// Gives an entity back to the zone that it came from.
@@ -172,12 +178,10 @@ impl ZoneState {
         let Some(owned) = self.disown(world, key) else {
             return;
         };
-        if let Some(entity) = owned.entity() {
-            let is_forgotten =
-                world.export_entity(entity).is_ok() && world.forget_entity(entity).is_ok();
-            if !is_forgotten {
-                world.try_despawn(entity).ok();
-            }
+        if let Some(entity) = owned.entity()
+            && world.take_entity(entity).is_err()
+        {
+            world.try_despawn(entity).ok();
         }
         let known = owned.epoch;
         self.post.outboxes.remove(life);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy_due::{
-    moving::{HeldMail, MoveWorldExt, MovedEntity},
+    moving::{MoveError, MoveWorldExt, MovedEntity},
     worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
@@ -205,16 +205,11 @@ impl ZoneState {
             return Err(NOT_DURABLE.into());
         };
         let (life, epoch) = (owned.life, owned.epoch);
-        let moved = world.export_entity(entity)?;
-        let stored = self.encode(world, life, moved);
-        let left = stored.and_then(|stored| Ok((stored, world.forget_entity(entity)?)));
-        let (stored, late) = match left {
-            Ok(left) => left,
-            Err(error) => {
-                world.commit_entity(entity, &HeldMail::default())?;
-                return Err(error);
-            }
-        };
+        // An entity that can't be sent must keep its id.
+        let copy = world.copy_entities(&[entity]).pop();
+        let copy = copy.unwrap_or(Err(MoveError::NoSuchEntity(entity)))?;
+        let stored = self.encode(world, life, copy)?;
+        let _stored = world.take_entity(entity)?;
         self.disown(world, key);
         self.post.outboxes.remove(life);
         self.end_life(life);
@@ -222,7 +217,6 @@ impl ZoneState {
             life,
             epoch: epoch + 1,
             stored,
-            late,
             left: self.storage.readings(world).real(),
             waited: Duration::ZERO,
             refused: None,

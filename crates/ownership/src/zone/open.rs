@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use bevy_due::{
     message::{MessageComponent, MessageWorldExt, Packet, RefusalReason},
-    moving::HeldMail,
     worlds::{
         Refused, StableKey, WorldLink,
         link::{Effect, Liveness, PeerChanged},
@@ -216,15 +215,18 @@ impl ZoneState {
         to_bring: Vec<(Life, u64, Outbox, Body, Readings)>,
     ) {
         let now = self.storage.readings(world);
-        let bodies = to_bring.iter();
-        let bodies = bodies.map(|(.., body, readings)| (body, now.since(readings)));
-        let bodies: Vec<_> = bodies.collect();
-        let brought = bring_in(world, &self.home.declared, &bodies);
-        for ((life, epoch, outbox, body, readings), brought) in to_bring.into_iter().zip(brought) {
+        let parts = to_bring.into_iter();
+        let parts = parts.map(|(life, epoch, outbox, body, readings)| {
+            let passed = now.since(&readings);
+            ((life, epoch, outbox, readings), (body, passed))
+        });
+        let (rest, bodies): (Vec<_>, Vec<_>) = parts.unzip();
+        let brought = bring_in(world, &self.home.declared, bodies);
+        for ((life, epoch, outbox, readings), brought) in rest.into_iter().zip(brought) {
             let key = life.key;
             let state = match brought {
                 Ok(entity) => State::Here(entity),
-                Err(error) => {
+                Err((body, error)) => {
                     report(world, cannot_load(key, &error));
                     State::Unloadable(Box::new((body, readings)))
                 }
@@ -237,13 +239,11 @@ impl ZoneState {
         }
     }
 
-    /// Tells the game who is here, and lets them act. All of them exist by now.
+    /// Tells the game who is here. All of them exist by now.
     fn finish_opening(&mut self, world: &mut World) {
         let here: Vec<_> = world.resource::<Zone>().entities().collect();
         for (key, entity) in here {
-            if let Err(error) = self.welcome(world, key, entity, &HeldMail::default()) {
-                report(world, error);
-            }
+            self.welcome(world, key, entity);
         }
     }
 }

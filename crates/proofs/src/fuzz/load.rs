@@ -7,7 +7,7 @@ use bevy_due::{
     OwnedBy, Paused, Timer, TimerAction,
     clock::SpeedModifier,
     message::{Delivery, MessageComponent, MessageWorldExt, Packet, RefusalReason},
-    moving::{HeldMail, MoveWorldExt, MovedEntity},
+    moving::{MoveWorldExt, MovedEntity},
     timer::{Keyed, Pauses},
     worlds::{Address, Parcel, ParcelCommandsExt, StableKey},
 };
@@ -106,17 +106,11 @@ fn load_one(kind: u8, value: Value, entity: Entity, world: &mut World) {
         20 => value.with(|moved: MovedEntity| {
             let mut map = EntityHashMap::default();
             let on_the_way = Duration::from_secs(1);
-            if let Ok(here) = world.import_entity(&moved, on_the_way, &mut map) {
+            if let Ok(here) = world.put_entity(moved, on_the_way, &mut map) {
                 // Despawned with the others.
                 world
                     .entity_mut(here)
                     .insert_if_new(MessageComponent::new());
-                world.commit_entity(here, &HeldMail::default()).unwrap();
-            }
-        }),
-        21 => value.with(|late: HeldMail| {
-            if world.export_entity(entity).is_ok() && world.commit_entity(entity, &late).is_err() {
-                world.commit_entity(entity, &HeldMail::default()).unwrap();
             }
         }),
         _ => {}

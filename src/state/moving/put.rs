@@ -1,4 +1,4 @@
-//! Importing entities.
+//! Putting entities into a world.
 
 use alloc::vec::Vec;
 
@@ -9,107 +9,98 @@ use bevy_ecs::{
 use bevy_platform::collections::{HashMap, HashSet};
 use thiserror::Error;
 
-use super::{Content, MoveError, MovedEntity, RequestName, export::hold, names};
+use super::{Content, MoveError, MovedEntity, PutError, RequestName, names};
 use crate::{
     clock::{Clock, ClockId, ClockTable, TimePassed, settle_clocks},
-    message::{HeldLetters, Letter},
+    message::{Letter, MessageWorldExt},
     report::report,
     state::{
         Versioned,
         letter::{letters, rename_all},
-        save::{LoadError, SavedTimers, begin_loading, check_map, check_moved, load_checked},
+        save::{LoadError, begin_loading, check_map, check_moved, load_checked},
     },
-    transit::InTransit,
 };
 
-/// Imports entities, each after this time on the way, and returns them. They are in transit from here on.
-pub(crate) fn import_entities(
+/// Puts entities into a world, each after this time on the way.
+pub(crate) fn put_entities(
     world: &mut World,
-    moved: &[(&MovedEntity, TimePassed)],
+    moved: Vec<(MovedEntity, TimePassed)>,
     entities: &mut EntityHashMap<Entity>,
-) -> Vec<Result<Entity, MoveError>> {
+) -> Vec<Result<Entity, PutError>> {
     world.flush();
     settle_clocks(world);
-    let checked = check_all(world, moved, entities);
-    let mut imports: Vec<Import> = Vec::new();
+    let checked = check_all(world, &moved, entities);
+    let mut arrivals: Vec<Arrival> = Vec::new();
     let results = moved
-        .iter()
+        .into_iter()
         .zip(checked)
-        .map(|(&(moved, passed), checked)| {
-            let mail = checked?;
-            let MovedEntity(Versioned::V1(content)) = moved;
-            imports.push(Import::begin(world, (content, passed), mail, entities));
-            Ok(imports[imports.len() - 1].root)
+        .map(|((moved, passed), checked)| match checked {
+            Ok(mail) => {
+                let arrival = Arrival::begin(world, moved, passed, mail, entities);
+                let root = entities[&arrival.content.entity];
+                arrivals.push(arrival);
+                Ok(root)
+            }
+            Err(reason) => Err(PutError { moved, reason }),
         });
     let results = results.collect();
-    drop_missing(world, &mut imports, entities);
-    for import in &imports {
-        begin_loading(world, &import.timers, entities);
+    drop_missing(world, &mut arrivals, entities);
+    for arrival in &arrivals {
+        begin_loading(world, &arrival.content.timers, entities);
     }
     let mut new_clocks = EntityHashSet::default();
-    for nth in in_order_of_clocks(&imports) {
-        let import = &mut imports[nth];
-        let mut needed = import.timers.clocks_in_use();
+    for nth in in_order_of_clocks(&arrivals) {
+        let arrival = &mut arrivals[nth];
+        let timers = &arrival.content.timers;
+        let mut needed = timers.clocks_in_use();
         if !new_clocks.is_empty() && needed.any(|clock| new_clocks.contains(&clock)) {
             // They tell how far they have come.
             settle_clocks(world);
             new_clocks.clear();
         }
         drop(needed);
-        import.finish(world, entities);
-        new_clocks.extend(import.timers.clocks().map(|(clock, _)| clock));
+        new_clocks.extend(timers.clocks().map(|(clock, _)| clock));
+        arrival.finish(world, entities);
     }
     world.flush();
     results
 }
 
-/// An entity that is being imported.
-struct Import<'a> {
-    content: &'a Content,
+/// An entity that is put into a world.
+struct Arrival {
+    content: Content,
     passed: TimePassed,
-    root: Entity,
-    /// What is left of the timers in the content.
-    timers: SavedTimers,
 }
 
-impl<'a> Import<'a> {
-    /// Spawns the entity and everything that it owns. They are in transit from here on.
+impl Arrival {
+    /// Spawns the entity and everything that it owns, and queues its mail. If an observer panics later, the mail
+    /// is there.
     fn begin(
         world: &mut World,
-        (content, passed): (&'a Content, TimePassed),
+        MovedEntity(moved): MovedEntity,
+        passed: TimePassed,
         mut mail: Vec<Letter>,
         entities: &mut EntityHashMap<Entity>,
     ) -> Self {
-        let mut names = EntityHashMap::default();
+        let Versioned::V1(content) = *moved;
         for member in content.timers.entities() {
             let target = entities.entry(member);
-            let target = *target.or_insert_with(|| world.spawn_empty().id());
-            names.insert(member, target);
+            target.or_insert_with(|| world.spawn_empty().id());
         }
-        let root = names[&content.entity];
         rename_all(&mut mail, entities);
-        let members: Vec<Entity> = names.values().copied().collect();
-        // The mark comes first, so that no timer is armed before it.
-        HeldLetters::at_new_end(names, mail).begin(world, root);
-        hold(world, root, members);
-        let timers = content.timers.clone();
-        Self {
-            content,
-            passed,
-            root,
-            timers,
-        }
+        mail.into_iter().for_each(|letter| world.resend(letter));
+        Self { content, passed }
     }
 
     fn finish(&mut self, world: &mut World, entities: &mut EntityHashMap<Entity>) {
         let clocks = self.let_time_pass(world, entities);
-        load_checked(world, &self.timers, entities, &self.passed);
+        load_checked(world, &self.content.timers, entities, &self.passed);
         if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
             for (clock, nanos) in clocks {
                 table.pass(clock, nanos);
             }
         }
-        names::bind(world, self.content, |member| entities[&member]);
+        names::bind(world, &self.content, |member| entities[&member]);
     }
 
     /// Lets the time pass on clocks outside of the data. Returns the clocks that move along and whose parents do not, and how far these have
@@ -119,7 +110,10 @@ impl<'a> Import<'a> {
         world: &World,
         entities: &EntityHashMap<Entity>,
     ) -> Vec<(Entity, u64)> {
-        let Self { timers, passed, .. } = self;
+        let Self {
+            content: Content { timers, .. },
+            passed,
+        } = self;
         let table = world.get_resource::<ClockTable>();
         let passed_on = |clock| {
             let here = match clock {
@@ -142,11 +136,11 @@ impl<'a> Import<'a> {
     }
 }
 
-/// Returns what is left to do for each entity: its mail, or the error for which it can't be imported. An entity that
-/// contradicts an earlier one has an error.
+/// Returns the mail of each entity, or the reason for which it can't be put into the world. An entity that contradicts
+/// an earlier one has an error.
 fn check_all(
     world: &World,
-    moved: &[(&MovedEntity, TimePassed)],
+    moved: &[(MovedEntity, TimePassed)],
     entities: &EntityHashMap<Entity>,
 ) -> Vec<Result<Vec<Letter>, MoveError>> {
     let map = check_map(world, entities);
@@ -154,22 +148,21 @@ fn check_all(
     let members: EntityHashSet = members.collect();
     let is_known = |entity| members.contains(&entity) || entities.contains_key(&entity);
     let mut taken = Taken::default();
-    let moved = moved
-        .iter()
-        .map(|(MovedEntity(Versioned::V1(content)), _)| {
-            map.clone()?;
-            let missing = check(world, content, entities, is_known)?;
-            let mail = letters(world, content.timers.mail())?;
-            taken.take(content)?;
-            missing
-                .into_iter()
-                .for_each(|error| report_missing(world, error));
-            Ok(mail)
-        });
+    let moved = moved.iter().map(|(MovedEntity(moved), _)| {
+        map.clone()?;
+        let content: &Content = moved;
+        let missing = check(world, content, entities, is_known)?;
+        let mail = letters(world, content.timers.mail())?;
+        taken.take(content)?;
+        missing
+            .into_iter()
+            .for_each(|error| report_missing(world, error));
+        Ok(mail)
+    });
     moved.collect()
 }
 
-/// The names of the entities that are being imported together.
+/// The names of the entities that arrive together.
 #[derive(Default)]
 struct Taken {
     members: EntityHashSet,
@@ -201,17 +194,17 @@ impl Taken {
     }
 }
 
-/// Drops what leads to entities that are neither imported nor in the map, and reports it.
-fn drop_missing(world: &World, imports: &mut [Import], entities: &EntityHashMap<Entity>) {
-    let clocks = imports.iter().flat_map(|it| it.timers.clocks());
+/// Drops what leads to entities that neither arrive nor are in the map, and reports it.
+fn drop_missing(world: &World, arrivals: &mut [Arrival], entities: &EntityHashMap<Entity>) {
+    let clocks = arrivals.iter().flat_map(|it| it.content.timers.clocks());
     let clocks: EntityHashSet = clocks.map(|(clock, _)| clock).collect();
     let is_clock = |entity| {
         let is_here = |&here: &Entity| world.get::<Clock>(here).is_some();
         clocks.contains(&entity) || entities.get(&entity).is_some_and(is_here)
     };
-    for import in imports {
+    for arrival in arrivals {
         let is_known = |entity| entities.contains_key(&entity);
-        let missing = import.timers.drop_missing(is_known, is_clock);
+        let missing = arrival.content.timers.drop_missing(is_known, is_clock);
         missing
             .into_iter()
             .for_each(|error| report_missing(world, error));
@@ -222,19 +215,23 @@ fn report_missing(world: &World, error: LoadError) {
     report::<MovedEntity>(world, BevyError::warning(Missing(error)));
 }
 
-/// Returns the numbers of the imports, each after those with the clocks that it needs.
-fn in_order_of_clocks(imports: &[Import]) -> Vec<usize> {
-    let owners = imports.iter().enumerate();
-    let owners =
-        owners.flat_map(|(nth, it)| it.timers.clocks().map(move |(clock, _)| (clock, nth)));
+/// Returns the numbers of the arrivals, each after those with the clocks that it needs.
+fn in_order_of_clocks(arrivals: &[Arrival]) -> Vec<usize> {
+    let owners = arrivals.iter().enumerate();
+    let owners = owners.flat_map(|(nth, it)| {
+        it.content
+            .timers
+            .clocks()
+            .map(move |(clock, _)| (clock, nth))
+    });
     let owners: EntityHashMap<usize> = owners.collect();
     let mut order = Vec::new();
-    let mut is_seen = alloc::vec![false; imports.len()];
-    for first in 0..imports.len() {
+    let mut is_seen = alloc::vec![false; arrivals.len()];
+    for first in 0..arrivals.len() {
         let mut path: Vec<usize> = [first].into_iter().filter(|&nth| !is_seen[nth]).collect();
         while let Some(&nth) = path.last() {
             is_seen[nth] = true;
-            let mut needed = imports[nth].timers.clocks_in_use();
+            let mut needed = arrivals[nth].content.timers.clocks_in_use();
             match needed.find_map(|clock| owners.get(&clock).filter(|&&nth| !is_seen[nth])) {
                 Some(&before) => path.push(before),
                 None => {
@@ -249,10 +246,10 @@ fn in_order_of_clocks(imports: &[Import]) -> Vec<usize> {
 
 /// Something of an entity leads to another one that is not here.
 #[derive(Debug, Error)]
-#[error("dropped from an imported entity: {0}")]
+#[error("dropped from an entity that has arrived: {0}")]
 struct Missing(LoadError);
 
-/// Returns an error if an entity can't be imported with this map of entities, and otherwise the references of its
+/// Returns an error if an entity can't be put into the world with this map of entities, and otherwise the references of its
 /// components to unknown entities.
 fn check(
     world: &World,
@@ -270,13 +267,6 @@ fn check(
     for entity in [content.entity].into_iter().chain(named) {
         if !members.contains(&entity) {
             return Err(MoveError::UnknownEntity(entity));
-        }
-    }
-    for member in &members {
-        if let Some(&target) = entities.get(member)
-            && world.get::<InTransit>(target).is_some()
-        {
-            return Err(MoveError::InTransit(target));
         }
     }
     let target = |member| entities.get(&member).copied();

@@ -5,9 +5,9 @@ mod copy;
 mod due;
 mod frame;
 mod id;
-mod load;
 mod modifier;
 mod params;
+mod pending;
 mod read;
 mod row;
 #[cfg(feature = "serialize")]
@@ -41,13 +41,12 @@ pub(crate) use params::{
 #[cfg(feature = "serialize")]
 pub(crate) use read::settle_clocks;
 pub(crate) use read::{add_clock, bevy_time, end_arrival, follow_on_clock, read_clocks, warn};
-use row::Order;
 pub(crate) use row::{Age, Cadence, ClockKey};
 #[cfg(feature = "serialize")]
 pub use save::TimePassed;
 #[cfg(feature = "serialize")]
-pub(crate) use save::{ClockTimes, load_built_in, load_clock, save_built_in, write_clocks};
-pub(crate) use table::{Changes, ClockTable, FRAME, FoundClock, Scope, Tick};
+pub(crate) use save::{ClockState, ClockTimes, load_built_in, save_built_in};
+pub(crate) use table::{ClockTable, FRAME, FoundClock, Scope, Tick};
 use time::Speed;
 pub(crate) use time::{Reading, saturating_nanos, shift};
 
@@ -98,20 +97,16 @@ use crate::seconds::{IntoDuration, or_panic};
 /// # Replacing a clock
 ///
 /// Inserting a new `Clock` over an old one replaces its speed, pause and parent, but keeps its
-/// time, timers and callbacks. The time from [`with_now`](Self::with_now) or from a save counts only if the entity had
-/// no clock. A clone of a component starts like the original: with the time at which that was inserted. To copy a
+/// time, timers and callbacks. The time from [`with_now`](Self::with_now) counts only if the entity had no clock. A clone of a component starts like the original: with the time at which that was inserted. To copy a
 /// clock with its present time, use [`Clocks::get`].
 ///
 /// If the new parent is missing or would make a cycle, the clock keeps its parent, and Bevy's error
 /// handler gets a warning with [`ClockError`]. A parent that arrives before the next reading is not missing.
 ///
-/// # Loading
+/// # Serialization
 ///
-/// A serialized clock has its settings, and the time at which it starts. A [save](crate::DuePlugin) and
-/// `World::write_timer_states` fill in the present settings, the present time with the fraction of a nanosecond, and
-/// the place in the order in which clocks run. Clocks that are loaded between
-/// two readings may arrive in any order, also before their parents. They run in the order of the saved
-/// world, after the clocks that exist already.
+/// The serialized form of a clock has its settings, and the time with which it starts. To save how far a clock has come,
+/// use the module `save`.
 ///
 /// # Running only sometimes
 ///
@@ -182,17 +177,8 @@ pub struct Clock {
     )]
     speed: f64,
     paused: bool,
-    /// The time with which the clock starts in a world.
+    /// The time with which the clock starts.
     now: Duration,
-    /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
-    #[cfg_attr(feature = "serialize", serde(default))]
-    fraction: u64,
-    /// The time to which the clock last skipped.
-    #[cfg_attr(feature = "serialize", serde(default))]
-    skipped_to: Option<Duration>,
-    /// The place among the clocks of the saved world. A new clock has none.
-    #[cfg_attr(feature = "serialize", serde(default))]
-    order: Option<Order>,
 }
 
 /// The settings of a clock.
@@ -245,9 +231,6 @@ impl Clock {
             speed: 1.0,
             paused: false,
             now: Duration::ZERO,
-            fraction: 0,
-            skipped_to: None,
-            order: None,
         }
     }
 
@@ -360,9 +343,6 @@ impl Clock {
     pub fn with_now(self, now: impl IntoDuration) -> Self {
         Self {
             now: now.into_duration(),
-            fraction: 0,
-            skipped_to: None,
-            order: None,
             ..self
         }
     }
@@ -407,12 +387,6 @@ impl Clock {
             speed: self.speed,
             paused: self.paused,
         }
-    }
-
-    /// Puts a clock that was read from data on game time, unless its parent exists.
-    #[cfg(feature = "serialize")]
-    pub(crate) fn leave_parent(&mut self) {
-        self.parent = Parent::Chosen(ClockId::Virtual);
     }
 }
 

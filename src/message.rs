@@ -40,7 +40,7 @@ pub(crate) use {
     directory::{name_of_request, request_with_name},
     mail::{MailRef, name_of_recipients},
     request::Route,
-    waiting::{take_letters, visit_letters},
+    waiting::{deliver_soon, take_letters, visit_letters},
 };
 pub(crate) use {
     component::follow, copy::MailCopy, deliver::deliver_messages, directory::MovedRequest,

@@ -503,8 +503,7 @@ fn register_types(app: &mut App) {
     #[cfg(feature = "worlds")]
     app.register_type::<crate::worlds::StableKey>();
     #[cfg(feature = "serialize")]
-    app.register_type::<crate::save::Finished>()
-        .register_type::<crate::timer::SavedWorld>();
+    app.register_type::<crate::save::SavedTimers>();
 }
 
 fn read_frame_clocks(world: &mut World, _: Local<RequireTime>) {
@@ -608,8 +607,6 @@ fn add_existing(world: &mut World) {
             add_clock(&mut world.into(), entity);
         }
     }
-    #[cfg(feature = "serialize")]
-    crate::timer::load_world_state(world);
     for entity in entities {
         take_key(&mut world.into(), entity);
         check_handler(&mut world.into(), entity);

@@ -18,23 +18,43 @@ pub mod save;
 #[cfg(feature = "serialize")]
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 enum Versioned<T> {
-    V1(T),
+    /// The form of releases that this one does not read. No such data exists.
+    V1(NoData),
+    V2(T),
 }
+
+#[cfg(feature = "serialize")]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+enum NoData {}
 
 #[cfg(feature = "serialize")]
 impl<T> core::ops::Deref for Versioned<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        let Self::V1(data) = self;
-        data
+        match self {
+            Self::V1(never) => match *never {},
+            Self::V2(data) => data,
+        }
     }
 }
 
 #[cfg(feature = "serialize")]
 impl<T> core::ops::DerefMut for Versioned<T> {
     fn deref_mut(&mut self) -> &mut T {
-        let Self::V1(data) = self;
-        data
+        match self {
+            Self::V1(never) => match *never {},
+            Self::V2(data) => data,
+        }
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl<T> Versioned<T> {
+    fn into_inner(self) -> T {
+        match self {
+            Self::V1(never) => match never {},
+            Self::V2(data) => data,
+        }
     }
 }

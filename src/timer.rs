@@ -23,22 +23,13 @@ mod late_clock;
 mod open_request;
 pub(crate) mod owner;
 pub(crate) mod pause;
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only saving uses all of it")
-)]
 mod place;
 mod query;
 mod queued;
 mod queues;
 mod random;
-#[cfg(feature = "bevy_reflect")]
-mod reflection;
 mod run;
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only saving uses all of it")
-)]
+#[cfg(feature = "serialize")]
 mod saving;
 
 mod setting;
@@ -56,15 +47,13 @@ use core::{
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, TypePath};
+use bevy_reflect::{Reflect, prelude::*};
 
 use crate::clock::{ClockId, Reading};
 pub use crate::seconds::{IntoDuration, InvalidSeconds};
 pub use action::TimerAction;
 pub(crate) use action::{add_handler, check_handler};
 pub(crate) use arm::add_timer;
-#[cfg(feature = "serialize")]
-pub(crate) use arm::order_loaded;
 pub use build::{InvalidTimer, MissedTicks};
 #[cfg(feature = "serialize")]
 pub(crate) use cancel::cancel_silently;
@@ -75,13 +64,9 @@ pub use cooldown::Cooldown;
 pub(crate) use crate_timer::CrateTimer;
 pub use delayed::TimedCommands;
 pub use despawn_after::DespawnAfter;
-#[cfg(not(feature = "serialize"))]
-pub(crate) use end::Finished;
-#[cfg(feature = "serialize")]
-pub use end::Finished;
 pub(crate) use end::cancel_timers_of_clock;
 #[cfg(feature = "serialize")]
-pub(crate) use end::forget_timers;
+pub(crate) use end::{SavedEnd, forget_timers, put_ends};
 pub use events::{OwnedTimerFired, TimerFired};
 pub(crate) use fast_forward::{
     end_broken_run, fast_forward, fast_forward_soon, fast_forward_to_next,
@@ -107,10 +92,8 @@ pub(crate) use random::Numbers;
 use random::{RandomInterval, scale};
 pub use run::RunStats;
 pub(crate) use run::{RunDepth, run_timers};
-use saving::Loaded;
 #[cfg(feature = "serialize")]
-pub(crate) use saving::{Capture, MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
-pub(crate) use saving::{TimerState, forget_written};
+pub(crate) use saving::{MAX_STEPS, StateReader, TimerState, WorldState, put_state};
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};
 pub(crate) use turn::FireParams;
@@ -145,10 +128,15 @@ pub(crate) use undo::{QueuedTimer, QueuesMark, TimerJournal, TimerName};
 ///
 /// # Reflection
 ///
-/// With the feature `bevy_reflect`, a timer is a struct with its settings as fields: `delay`,
-/// `interval`, `times`, `clock`, `missed_ticks` and so on, with times in nanoseconds. The component is
+/// With the feature `bevy_reflect`, a timer is a struct with the fields `delay`, `interval` and `times`, with times in
+/// nanoseconds. The other settings are one opaque field. The component is
 /// immutable, so an editor changes a timer by inserting another one, also one made from a dynamic
 /// struct. [`TimerStatus`] shows the progress of the timer.
+///
+/// # Serialization
+///
+/// With the feature `serialize`, the serialized form of a timer has its settings. A timer that is deserialized is a new
+/// one: it waits for its full delay. To save how far timers have come, use the module `save`.
 ///
 /// # Time complexity
 ///
@@ -190,39 +178,45 @@ pub(crate) use undo::{QueuedTimer, QueuesMark, TimerJournal, TimerName};
 /// assert!(!app.world().entity(victim).contains::<Timer>(), "it has finished");
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
-#[derive(Component)]
+#[derive(Component, Clone)]
 #[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = cancel::on_discard, on_remove = cancel::on_remove, on_despawn = cancel::on_despawn)]
-#[cfg_attr(feature = "bevy_reflect", derive(TypePath), type_path = "bevy_due")]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(from_reflect = false),
+    reflect(Component, Clone, Debug, Default, FromReflect, PartialEq)
+)]
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Deserialize),
     serde(try_from = "saving::TimerData")
 )]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
 pub struct Timer {
     delay: u64,
     interval: Option<NonZeroU64>,
-    /// Boxed, because most timers have no extra settings.
-    extra: Option<Box<Extra>>,
+    extra: Extra,
+    #[cfg_attr(feature = "bevy_reflect", reflect(ignore))]
     seat: TimerSeat,
     times: Option<NonZeroU32>,
 }
 
-#[derive(MapEntities, Clone, Debug, Default)]
-struct Extra {
-    #[entities]
-    options: Options,
-    #[entities]
-    loaded: Option<Loaded>,
-}
-
-/// Rarely used settings.
-#[derive(MapEntities, Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The options, boxed because most timers have none.
+#[derive(Clone, Debug, Default)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
     type_path = "bevy_due",
-    reflect(Clone)
+    reflect(opaque, Clone, Debug, Default)
 )]
+struct Extra(Option<Box<Options>>);
+
+/// Rarely used settings.
+#[derive(MapEntities, Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Options {
     #[entities]
     clock: Option<ClockId>,
@@ -250,12 +244,6 @@ static NO_OPTIONS: Options = Options {
 
 /// What happens to the entity after the last firing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    type_path = "bevy_due",
-    reflect(Clone, Debug, PartialEq)
-)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 enum WhenDone {
     #[default]
@@ -312,7 +300,7 @@ impl Timer {
     /// Returns the maximum random addition to each interval, if any.
     fn interval_span(&self) -> Option<NonZeroU64> {
         self.interval?;
-        NonZeroU64::new(self.extra.as_deref()?.options.interval_span)
+        NonZeroU64::new(self.options().interval_span)
     }
 
     /// Returns what happens to the entity after the last firing.
@@ -334,21 +322,26 @@ impl Timer {
     }
 
     fn options(&self) -> &Options {
-        let extra = self.extra.as_deref();
-        extra.map_or(&NO_OPTIONS, |extra| &extra.options)
+        self.extra.0.as_deref().unwrap_or(&NO_OPTIONS)
     }
 }
 
 impl Timer {
     /// Returns `true` if the timer has no settings but its delay, interval and number of firings.
     fn is_plain(&self) -> bool {
-        self.extra.is_none()
+        self.extra.0.is_none()
     }
 
-    /// Returns the clock that the component names, or the clock on which it was saved.
-    fn chosen_clock(&self) -> Option<ClockId> {
-        let saved = self.loaded().and_then(TimerState::clock);
-        saved.or_else(|| self.clock())
+    /// Returns a copy with the place in the queue.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = self.clone();
+        copy.take_place_of(self);
+        copy
+    }
+
+    /// Takes over the place of another timer in the queue.
+    pub(crate) fn take_place_of(&self, other: &Self) {
+        self.seat.move_to(other.seat.place());
     }
 
     /// Starts the delay at this reading of the clock, and returns the deadline and the wait.
@@ -386,6 +379,7 @@ fn next_on_grid(first: u64, interval: NonZeroU64, now: u64) -> u64 {
 
 /// The components that arm a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Kind {
     /// [`Timer`]
     Timer,
@@ -400,12 +394,21 @@ impl Kind {
 
     /// Returns the timer of this kind on an entity, if any.
     #[inline]
-    fn on(self, entity: EntityRef<'_>) -> Option<&Timer> {
+    pub(crate) fn on(self, entity: EntityRef<'_>) -> Option<&Timer> {
         match self {
             Self::Timer => entity.get(),
             Self::Request => entity.get().map(|OpenRequest(timer)| timer),
             Self::Lifetime => entity.get().map(|DespawnAfter(timer)| timer),
         }
+    }
+
+    /// Inserts a timer of this kind.
+    pub(crate) fn insert(self, entity: &mut EntityWorldMut, timer: Timer) {
+        match self {
+            Self::Timer => entity.insert(timer),
+            Self::Request => entity.insert(OpenRequest(timer)),
+            Self::Lifetime => entity.insert(DespawnAfter(timer)),
+        };
     }
 
     /// Returns the timer of this kind on an entity, if any.
@@ -416,25 +419,27 @@ impl Kind {
 
 impl MapEntities for Timer {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        if let Some(extra) = self.extra.as_deref_mut() {
-            extra.map_entities(mapper);
+        if let Some(options) = &mut self.extra.0 {
+            options.map_entities(mapper);
         }
     }
 }
 
-/// Clones the settings. The clone is armed when it is inserted. The clone of a loaded timer that has
-/// not been inserted yet is in the same state.
-impl Clone for Timer {
-    fn clone(&self) -> Self {
-        let is_inserted = self.seat.place().is_some();
-        let mut extra = self.extra.clone();
-        if let Some(extra) = extra.as_mut().filter(|_| is_inserted) {
-            extra.loaded = None;
+/// Fails if the settings contradict each other.
+#[cfg(feature = "bevy_reflect")]
+impl FromReflect for Timer {
+    fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
+        let fields = reflect.reflect_ref().as_struct().ok()?;
+        let mut timer = Self::default();
+        timer.try_apply(reflect).ok()?;
+        if timer.interval.is_some() && fields.field("times").is_none() {
+            timer.times = None;
         }
-        Self {
-            extra,
-            ..Self::new(self.delay, self.interval, self.times)
+        if timer.interval.is_none() {
+            // It can't fire forever.
+            timer.times?;
         }
+        timer.validated().ok()
     }
 }
 

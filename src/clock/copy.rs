@@ -36,7 +36,7 @@ impl ClocksCopy {
 
     pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         self.table.rows.map_entities(mapper);
-        self.table.load.map_entities(mapper);
+        self.table.pending.map_entities(mapper);
         for (entity, clock) in &mut self.own {
             *entity = mapper.get_mapped(*entity);
             MapEntities::map_entities(clock, mapper);
@@ -56,9 +56,7 @@ pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: C
             entity.insert(copied);
         }
     }
-    // Written states hold no longer, and the callbacks may be on the clocks as they were.
-    table.changes = before.changes;
-    table.changes.note();
+    // The callbacks may be on the clocks as they were.
     table.has_moved = true;
     // A number that was handed out since then is not handed out again.
     table.rows.next_age = table.rows.next_age.max(before.rows.next_age);
@@ -129,7 +127,7 @@ impl ChangedClocks {
 impl Row {
     /// Returns `true` if this clock becomes `later` by the time of its parent alone.
     fn has_only_run_to(&self, later: &Self) -> bool {
-        let place = |row: &Self| (row.entity, row.age, row.order, row.driver, row.root);
+        let place = |row: &Self| (row.entity, row.age, row.driver, row.root);
         place(self) == place(later)
             && self.settings == later.settings
             && self.brakes == later.brakes

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    row::{Age, BUILT_IN, ClockKey, Driver, MANUAL, Order, VIRTUAL, built_in_id},
+    row::{Age, BUILT_IN, ClockKey, Driver, MANUAL, VIRTUAL, built_in_id},
     table::{ClockTable, Scope},
     wakes::Wakes,
 };
@@ -33,7 +33,7 @@ fn line(top: ClockKey) -> usize {
 }
 
 /// A clock on which something may be due, in the order in which the clocks of a run go.
-pub(crate) type DueClock = (Order, Age, ClockKey);
+pub(crate) type DueClock = (Age, ClockKey);
 
 impl TimeLines {
     /// Returns the time line with this clock at its top.
@@ -139,20 +139,19 @@ impl ClockTable {
         due.clear();
         for &top in scope.tops() {
             let wakes = self.lines.under(top);
-            wakes.search(self.time_passed(top), |key| due.push((0, 0, key)));
+            wakes.search(self.time_passed(top), |key| due.push((0, key)));
         }
         // The cache misses of a loop of its own overlap.
-        due.retain_mut(|(order, age, key)| {
+        due.retain_mut(|(age, key)| {
             let row = self.rows.get(*key);
-            row.map(|row| (*order, *age) = (row.order, row.age))
-                .is_some()
+            row.map(|row| *age = row.age).is_some()
         });
         due.sort_unstable();
     }
 
     /// Prefetches the rows of clocks, so that their cache misses overlap.
     pub(crate) fn prefetch(&self, clocks: &[DueClock]) {
-        for &(.., key) in clocks {
+        for &(_, key) in clocks {
             if let Some(row) = self.rows.get(key) {
                 prefetch((row.time.now, row.look, row.rate, row.driver, row.past.round));
             }
@@ -176,8 +175,6 @@ impl ClockTable {
 
     /// Gives a clock a time line of its own, so that it can be fast-forwarded with the clocks below it.
     pub(crate) fn begin_forward(&mut self, key: ClockKey, is_game_stopped: bool) {
-        self.order_loaded();
-        self.load.clocks.clear();
         self.lines.was_stopped = self.stands_still(key, is_game_stopped);
         if built_in_id(key).is_none() {
             self.settle(key);

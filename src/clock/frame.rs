@@ -140,9 +140,6 @@ impl ClockTable {
             self.rows.get_mut(root),
             &mut self.frames.behind[root as usize],
         ) {
-            if nanos > 0 {
-                self.changes.note();
-            }
             row.pass(nanos);
             *behind -= nanos;
         }
@@ -150,7 +147,6 @@ impl ClockTable {
 
     /// Lets the rest of a frame pass, and ends the reading of a cadence.
     pub(crate) fn end_frame(&mut self, cadence: Cadence, is_game_stopped: bool) {
-        self.changes.note();
         self.frames.is_under_way[cadence as usize] = false;
         self.rounds[cadence as usize] += 1;
         let round = self.rounds[cadence as usize];

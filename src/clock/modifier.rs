@@ -268,7 +268,7 @@ pub(crate) fn update_clock_later(world: &mut DeferredWorld, clock: Entity) {
         if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
             match table.key_of(clock) {
                 Some(key) => table.change(key, |row| row.brakes.factor = factor),
-                None => table.load.modified.push_back(clock),
+                None => table.pending.modified.push_back(clock),
             }
         }
     });

@@ -29,23 +29,19 @@ pub(crate) fn read_clocks(world: &mut World, cadence: Cadence, before: impl FnOn
     world.resource_mut::<ClockTable>().advance(cadence, times);
 }
 
-/// Ends the wait of clocks for their parents, and the load of clocks, before time passes. `before` runs first if there
-/// are any.
+/// Ends the wait of clocks for their parents, before time passes. `before` runs first if anything waits.
 pub(crate) fn end_arrival(world: &mut World, before: impl FnOnce(&mut World)) {
     if !world.resource::<ClockTable>().is_settled() {
         before(world);
         settle_clocks(world);
-        // The next loaded clocks come after these.
-        world.resource_mut::<ClockTable>().load.clocks.clear();
     }
 }
 
-/// Brings loaded clocks into their order, and reports those whose parents have not arrived.
+/// Reports the clocks whose parents have not arrived.
 pub(crate) fn settle_clocks(world: &mut World) {
     let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
         return;
     };
-    table.order_loaded();
     for error in table.end_waiting() {
         warn(&mut world.into(), error);
     }
@@ -70,7 +66,7 @@ pub(crate) fn bevy_time(world: &World, clock: ClockId) -> (u64, u64) {
 impl ClockTable {
     /// Puts the clocks that were inserted before their parents on these, and returns why some can't.
     fn end_waiting(&mut self) -> Vec<ClockError> {
-        let waiting = mem::take(&mut self.load.waiting).into_iter();
+        let waiting = mem::take(&mut self.pending.waiting).into_iter();
         let errors = waiting.filter_map(|(key, (age, parent))| {
             self.rows.get_of_age(key, age)?;
             self.set_parent(key, parent).err()
@@ -135,7 +131,10 @@ pub(super) fn put_clock(world: &mut DeferredWorld, entity: Entity) -> [Option<Cl
     let replaced = match table.key_of(entity) {
         None => {
             table.add(entity, &clock, brakes);
-            table.load.reparented.extend(is_modified.then_some(entity));
+            table
+                .pending
+                .reparented
+                .extend(is_modified.then_some(entity));
             Ok(())
         }
         Some(key) => {

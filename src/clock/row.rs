@@ -18,11 +18,9 @@ use crate::queue::{NEVER, shrink};
 /// The index of a clock in the table. A key is reused once its clock is gone.
 pub(crate) type ClockKey = u32;
 
-/// The number of clocks added before this one. It tells a clock from a later one of the same key.
+/// The number of clocks added before this one. It tells a clock from a later one of the same key, and is the place of
+/// the clock in the order in which the clocks of a run go.
 pub(crate) type Age = u64;
-
-/// The place of a clock in the order in which the clocks of a run go: the age, unless it was loaded.
-pub(crate) type Order = u64;
 
 pub(super) const REAL: ClockKey = 0;
 pub(crate) const VIRTUAL: ClockKey = 1;
@@ -107,7 +105,6 @@ pub(super) struct Row {
     /// The entity of the clock, unless it is built in.
     pub(super) entity: Option<Entity>,
     pub(super) age: Age,
-    pub(super) order: Order,
     pub(super) driver: Driver,
     /// The built-in clock at the end of the chain of parents, or [`MANUAL`]. An orphan keeps its last one.
     pub(super) root: ClockKey,
@@ -180,7 +177,6 @@ impl Row {
         let mut row = Self {
             entity,
             age: 0,
-            order: 0,
             driver: Driver::Missing,
             root: VIRTUAL,
             children: BTreeSet::new(),
@@ -198,24 +194,13 @@ impl Row {
     }
 
     /// Returns the clock with its present settings, and with this time.
-    pub(super) fn clock_at(&self, time: &Reading, order: Option<Order>) -> Clock {
+    pub(super) fn clock_at(&self, time: &Reading) -> Clock {
         Clock {
             parent: self.settings.parent,
             speed: self.settings.speed,
             paused: self.settings.paused,
             now: time.shown_now(),
-            fraction: time.carry,
-            skipped_to: self.skipped_to.map(|skipped_to| time.shown(skipped_to)),
-            order,
         }
-    }
-
-    /// Lets this clock show the time with which `clock` starts.
-    pub(super) fn show(&mut self, clock: &Clock) {
-        self.time.carry = clock.fraction;
-        self.time.set_shown(clock.now);
-        let skipped_to = clock.skipped_to;
-        self.skipped_to = skipped_to.map(|skipped_to| self.time.passed(skipped_to));
     }
 
     /// Follows a change of the settings or of the brakes. The speed is valid.
@@ -329,11 +314,7 @@ impl Rows {
             self.by_entity.insert(entity, key);
         }
         self.orphans.extend(missing(key, &row));
-        self.rows[key as usize] = Some(Row {
-            age,
-            order: age,
-            ..row
-        });
+        self.rows[key as usize] = Some(Row { age, ..row });
         (key, age)
     }
 

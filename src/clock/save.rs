@@ -1,22 +1,21 @@
-//! Saving and loading clocks.
+//! Clocks as values: what a save reads, and a load puts.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::collections::HashMap;
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::{
     Clock, Parent,
     id::ClockId,
-    read::settle_clocks,
-    row::{BUILT_IN, ClockKey, Driver},
+    row::{Age, BUILT_IN, ClockKey, Driver},
     table::{ClockTable, FRAME},
     time::{Reading, Speed, saturating_nanos},
 };
 
-/// Reads the speed of a clock. An invalid one is an error.
+/// Checks a speed from data.
 pub(super) fn deserialize_speed<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<f64, D::Error> {
@@ -25,18 +24,58 @@ pub(super) fn deserialize_speed<'de, D: Deserializer<'de>>(
     Ok(speed)
 }
 
-/// Writes the present settings and times of clocks into their components, so that these can be serialized.
-pub(crate) fn write_clocks(world: &mut World) {
-    settle_clocks(world);
-    let Some(mut times) = ClockTimes::of(world) else {
-        return;
-    };
-    let clocks = times.table.rows.iter().filter_map(|(key, row)| {
-        let entity = row.entity?;
-        Some((entity, times.save(key)?))
-    });
-    for (entity, clock) in clocks.collect::<Vec<_>>() {
-        world.entity_mut(entity).insert(clock);
+/// A clock, with how far it has come.
+#[derive(MapEntities, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClockState {
+    /// With its present settings and the time that it shows.
+    #[entities]
+    clock: Clock,
+    /// The fraction of a nanosecond that has passed beyond that time, in units of 2^-64.
+    #[serde(default)]
+    fraction: u64,
+    /// The time to which the clock last skipped.
+    #[serde(default)]
+    skipped_to: Option<Duration>,
+    /// The place among the clocks of its world.
+    #[serde(default)]
+    pub(crate) order: Age,
+}
+
+impl From<Clock> for ClockState {
+    fn from(clock: Clock) -> Self {
+        Self {
+            clock,
+            fraction: 0,
+            skipped_to: None,
+            order: Age::MAX,
+        }
+    }
+}
+
+impl ClockState {
+    /// Returns the clock that drives this one, unless it is manual.
+    pub(crate) fn parent(&self) -> Option<ClockId> {
+        self.clock.parent()
+    }
+
+    /// Lets the game clock drive this one.
+    pub(crate) fn leave_parent(&mut self) {
+        self.clock.parent = Parent::Chosen(ClockId::Virtual);
+    }
+
+    /// Inserts the clock. A clock that is there already shows the time of this one, and the timers on it keep their
+    /// remaining times. What brakes it stays.
+    pub(crate) fn put(self, entity: &mut EntityWorldMut) {
+        entity.insert(self.clock.clone());
+        let id = entity.id();
+        entity.world_scope(|world| {
+            if let Some(mut table) = world.get_resource_mut::<ClockTable>()
+                && let Some(key) = table.key_of(id)
+            {
+                table.put(key, &self);
+            }
+        });
     }
 }
 
@@ -98,68 +137,60 @@ impl<'w> ClockTimes<'w> {
     }
 
     /// Returns a clock to save, with its present settings and time. The clocks have been [settled](settle_clocks).
-    pub(crate) fn save(&mut self, key: ClockKey) -> Option<Clock> {
+    pub(crate) fn read(&mut self, key: ClockKey) -> Option<ClockState> {
         let row = self.table.rows.get(key)?;
         let time = self.reading(key)?;
-        Some(row.clock_at(&time, Some(row.order)))
+        Some(ClockState {
+            clock: row.clock_at(&time),
+            fraction: time.carry,
+            skipped_to: row.skipped_to.map(|skipped_to| time.shown(skipped_to)),
+            order: row.age,
+        })
     }
 
-    /// Returns the clock of an entity to save. A clock that has no parent any more, or not yet, is saved without one.
-    pub(crate) fn save_of(&mut self, entity: EntityRef) -> Option<Clock> {
+    /// Returns the state of the clock on an entity. A clock that has no parent any more, or not yet, has none there.
+    pub(crate) fn read_of(&mut self, entity: EntityRef) -> Option<ClockState> {
         let Some(key) = self.table.key_of(entity.id()) else {
-            return entity.get::<Clock>().cloned();
+            return entity.get::<Clock>().cloned().map(ClockState::from);
         };
-        let mut clock = self.save(key)?;
+        let mut state = self.read(key)?;
         if self.table.rows.get(key)?.driver == Driver::Missing {
-            clock.parent = Parent::Chosen(Entity::PLACEHOLDER.into());
+            state.clock.parent = Parent::Chosen(Entity::PLACEHOLDER.into());
         }
-        Some(clock)
+        Some(state)
     }
 }
 
 impl ClockTable {
-    /// Restores everything but the parent of a clock.
-    fn restore(&mut self, key: ClockKey, saved: &Clock) {
+    /// Gives a clock everything of a state but its parent.
+    fn put(&mut self, key: ClockKey, state: &ClockState) {
         self.change(key, |row| {
-            (row.settings.speed, row.settings.paused) = (saved.speed, saved.paused);
-            row.show(saved);
+            (row.settings.speed, row.settings.paused) = (state.clock.speed, state.clock.paused);
+            row.time.carry = state.fraction;
+            row.time.set_shown(state.clock.now);
+            let skipped_to = state.skipped_to;
+            row.skipped_to = skipped_to.map(|skipped_to| row.time.passed(skipped_to));
         });
     }
 }
 
-/// Inserts a saved clock. A clock that is there already takes over its time, too, and every timer
-/// keeps its remaining time.
-pub(crate) fn load_clock(entity: &mut EntityWorldMut, saved: Clock) {
-    let is_there = entity.contains::<Clock>();
-    entity.insert(saved.clone());
-    let id = entity.id();
-    entity.world_scope(|world| {
-        if let Some(mut table) = world.get_resource_mut::<ClockTable>()
-            && let Some(key) = table.key_of(id).filter(|_| is_there)
-        {
-            table.restore(key, &saved);
-        }
-    });
-}
-
-/// Returns copies of the built-in clocks to save: real, virtual, frames, fixed.
-pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
+/// Returns the states of the built-in clocks: real, virtual, frames, fixed.
+pub(crate) fn save_built_in(world: &World) -> Option<[ClockState; BUILT_IN.len()]> {
     let mut times = ClockTimes::of(world)?;
-    let mut clocks = BUILT_IN.map(Clock::of);
+    let mut clocks = BUILT_IN.map(|clock| ClockState::from(Clock::of(clock)));
     for (key, clock) in (0..).zip(&mut clocks) {
-        *clock = times.save(key)?;
+        *clock = times.read(key)?;
     }
     Some(clocks)
 }
 
-/// Lets the built-in clocks show the saved time and its fraction, with the saved speed and pause.
-/// Every timer keeps its remaining time.
+/// Puts the built-in clocks into these states. Every timer keeps its remaining time.
 ///
 /// Does nothing in a world without the plugin.
-pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) {
+pub(crate) fn load_built_in(world: &mut World, saved: &[ClockState; BUILT_IN.len()]) {
     if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
         for (key, clock) in (0..).zip(saved) {
-            table.restore(key, clock);
+            table.put(key, clock);
         }
     }
 }

@@ -4,10 +4,6 @@ use alloc::vec::Vec;
 use core::{mem, slice, time::Duration};
 
 use bevy_ecs::prelude::*;
-use bevy_platform::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
 use smallvec::SmallVec;
 
 #[cfg(feature = "serialize")]
@@ -17,7 +13,7 @@ use super::{
     due::TimeLines,
     frame::ExactFrames,
     id::{ClockError, ClockId},
-    load::Load,
+    pending::Pending,
     row::{
         Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, MANUAL, Past, Row, Rows, VIRTUAL,
         built_in_id, built_in_key,
@@ -38,25 +34,17 @@ pub(crate) struct ClockTable {
     pub(super) rows: Rows,
     pub(super) lines: TimeLines,
     pub(super) frames: ExactFrames,
-    pub(super) load: Load,
+    pub(super) pending: Pending,
     /// The number of readings of each cadence.
     pub(super) rounds: [u64; 2],
     /// Whether each condition may hold a clock, by the order of their first checks.
     pub(super) conditions: Vec<bool>,
-    /// The number of changes of clocks so far. Each reading is one.
-    pub(crate) changes: Changes,
     /// Whether a clock has changed its cadence, which callbacks have not followed yet.
     pub(super) has_moved: bool,
     /// The longest step of game time, while it is raised by the time of a sleep.
     #[cfg(feature = "worlds")]
     pub(crate) max_delta: Option<Duration>,
 }
-
-/// Counts what makes a written state stale. The passing of time does, too.
-///
-/// Copies share the counter. Reading it takes no lock.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Changes(Arc<AtomicU64>);
 
 /// The clocks that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +137,7 @@ impl ClockTable {
     pub(super) fn copy(&self, clock: ClockId) -> Result<Clock, ClockError> {
         let (key, row) = self.find_row(clock)?;
         let time = self.reading(key).ok_or(ClockError::NoSuchClock(clock))?;
-        Ok(row.clock_at(&time, None))
+        Ok(row.clock_at(&time))
     }
 
     /// Returns the cadence of the clock of this key and age, if it still exists.
@@ -351,7 +339,6 @@ impl ClockTable {
     /// Changes a clock from now on.
     pub(super) fn change(&mut self, key: ClockKey, change: impl FnOnce(&mut Row)) {
         self.settle(key);
-        self.changes.note();
         let Some(row) = self.rows.get_mut(key) else {
             return;
         };
@@ -362,7 +349,6 @@ impl ClockTable {
 
     /// Advances the clock at the top of a fast-forward on its own, without its parent. Its descendants follow.
     pub(crate) fn fast_forward(&mut self, key: ClockKey, nanos: u64) {
-        self.changes.note();
         if let Some(row) = self.rows.get_mut(key) {
             row.time.advance(nanos);
         }
@@ -372,26 +358,24 @@ impl ClockTable {
     /// longer.
     pub(super) fn add(&mut self, entity: Entity, clock: &Clock, brakes: Brakes) {
         let mut row = Row::new(Some(entity), clock.settings(), brakes, Reading::ZERO);
-        row.show(clock);
+        row.time.set_shown(clock.now);
         let (key, age) = self.rows.add(row);
-        self.load.add(clock.order, (key, age));
         match clock.parent().map(|parent| self.find(parent)) {
             None => self.drive(key, None),
             Some(Ok(parent)) if parent.key != key => self.drive(key, Some(parent.key)),
-            Some(_) => _ = self.load.waiting.insert(key, (age, clock.parent)),
+            Some(_) => _ = self.pending.waiting.insert(key, (age, clock.parent)),
         }
         for orphan in self.rows.orphans_of(entity) {
             if self.cycle(orphan, key).is_none() {
                 self.drive(orphan, Some(key));
             }
         }
-        self.changes.note();
     }
 
     /// Gives a clock the settings of another component. A parent that has not arrived yet is waited for until the next
     /// reading.
     pub(super) fn replace(&mut self, key: ClockKey, settings: Settings) -> Result<(), ClockError> {
-        let waits = self.load.waiting.remove(&key).is_some();
+        let waits = self.pending.waiting.remove(&key).is_some();
         let row = self.rows.get(key);
         let Some(row) = row.filter(|row| waits || row.settings != settings) else {
             return Ok(());
@@ -402,7 +386,7 @@ impl ClockTable {
         });
         match self.set_parent(key, settings.parent) {
             Err(ClockError::NoSuchClock(_)) => {
-                self.load.waiting.insert(key, (age, settings.parent));
+                self.pending.waiting.insert(key, (age, settings.parent));
                 Ok(())
             }
             result => result,
@@ -422,9 +406,8 @@ impl ClockTable {
             self.set_wakes(child);
         }
         self.lines.clear(key);
-        self.changes.note();
         // If modifiers are left, the next run adds another one.
-        self.load.modified.push_back(entity);
+        self.pending.modified.push_back(entity);
         self.rows.remove(key);
         self.lines.truncate(self.rows.len() as usize);
     }
@@ -442,9 +425,11 @@ impl ClockTable {
         }
         if let Some(row) = self.rows.get_mut(key) {
             row.settings.parent = parent;
-            self.load.reparented.extend(row.entity.filter(|_| !is_same));
+            self.pending
+                .reparented
+                .extend(row.entity.filter(|_| !is_same));
         }
-        self.load.waiting.remove(&key);
+        self.pending.waiting.remove(&key);
         Ok(())
     }
 
@@ -471,7 +456,6 @@ impl ClockTable {
                 self.move_to_root(key, root);
             }
         }
-        self.changes.note();
         self.set_wakes(key);
     }
 
@@ -547,16 +531,5 @@ impl ClockTable {
         if let Some(key) = self.key_of(clock) {
             self.change(key, |row| row.time = row.time_after(nanos));
         }
-    }
-}
-
-impl Changes {
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-
-    /// Counts a change, before it happens. One at a time changes a world, so no other count is lost.
-    pub(crate) fn note(&self) {
-        self.0.store(self.get() + 1, Relaxed);
     }
 }

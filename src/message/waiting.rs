@@ -9,6 +9,7 @@ use super::{
     mail::{MailRef, Recipient},
     mailbag::Mailbag,
     queue::Letter,
+    send::MessageWorldExt,
 };
 
 /// Calls a function with each letter on its way, and the entity to which it goes, if it goes to one.
@@ -49,6 +50,14 @@ pub(crate) fn take_letters(world: &mut World, is_wanted: &dyn Fn(Entity) -> bool
     let mut taken = replies.extract(&is_wanted);
     taken.extend(queue.extract(&is_wanted));
     taken
+}
+
+/// Sends letters that have waited before, in another world. The next run should not wait.
+pub(crate) fn deliver_soon(world: &mut World, letters: Vec<Letter>) {
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.is_urgent |= !letters.is_empty();
+    }
+    letters.into_iter().for_each(|letter| world.resend(letter));
 }
 
 /// Returns the entity to which a letter goes, if it goes to one.

@@ -1,6 +1,8 @@
 //! The components of the crate's state, as data.
 
-use alloc::{boxed::Box, vec::Vec};
+#[cfg(feature = "serialize")]
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 #[cfg(feature = "serialize")]
 use core::time::Duration;
 
@@ -15,12 +17,14 @@ use bevy_ecs::{
 #[cfg(feature = "serialize")]
 use super::component::ComponentData;
 use super::component::SavedComponents;
+#[cfg(feature = "serialize")]
+use crate::{clock::ClockState, timer::TimerState};
 use crate::{
     clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
     message::MovedRequest,
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses, RunsWhilePaused},
-    timer::{Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, OpenRequest, Timer, TimerAction},
+    timer::{Cooldown, CrateTimer, DespawnAfter, Keyed, Kind, OpenRequest, Timer, TimerAction},
 };
 
 /// Defines [`Part`] and [`PartKind`] from the one list of the components.
@@ -29,8 +33,7 @@ macro_rules! parts {
         values { $($value:ident,)* }
         unsaved { $($unsaved:ident,)* }
         marks { $($mark:ident,)* }
-        boxed { $($boxed:ident,)* }
-        special { $($special:ident,)* }
+        timers { $($timer:ident: $kind:ident,)* }
         lists { $($list:ident,)* }
     ) => {
         /// A component of an entity, as data, or something else that is known about the entity.
@@ -39,8 +42,10 @@ macro_rules! parts {
         pub(super) enum Part {
             $($value($value),)*
             $($mark,)*
-            $($boxed(Box<$boxed>),)*
-            $($special($special),)*
+            #[cfg(feature = "serialize")]
+            Clock(Box<ClockState>),
+            $($timer(TimerPart),)*
+            TimerAction(TimerAction),
             /// The entities that refer to this one, in their order.
             $($list(Vec<Entity>),)*
             /// The time on the clock of the cooldown.
@@ -50,6 +55,9 @@ macro_rules! parts {
             #[cfg(feature = "serialize")]
             Component(Box<ComponentData>),
             // Formats that count the variants need these to be the last.
+            /// The entity has a clock. The copy of all clocks says what it is.
+            #[cfg_attr(feature = "serialize", serde(skip))]
+            HasClock,
             /// The entity has this component of the game.
             #[cfg_attr(feature = "serialize", serde(skip))]
             Has(ComponentId),
@@ -62,8 +70,9 @@ macro_rules! parts {
             $($value,)*
             $($unsaved,)*
             $($mark,)*
-            $($boxed,)*
-            $($special,)*
+            Clock,
+            $($timer,)*
+            TimerAction,
             $($list,)*
             /// A component of the game.
             Has(ComponentId),
@@ -75,15 +84,17 @@ macro_rules! parts {
                 $(Self::$value,)*
                 $(Self::$unsaved,)*
                 $(Self::$mark,)*
-                $(Self::$boxed,)*
-                $(Self::$special,)*
+                Self::Clock,
+                $(Self::$timer,)*
+                Self::TimerAction,
                 $(Self::$list,)*
             ];
 
             fn register(self, world: &mut World) -> ComponentId {
                 match self {
-                    $(Self::$boxed => world.register_component::<$boxed>(),)*
-                    $(Self::$special => world.register_component::<$special>(),)*
+                    Self::Clock => world.register_component::<Clock>(),
+                    $(Self::$timer => world.register_component::<$timer>(),)*
+                    Self::TimerAction => world.register_component::<TimerAction>(),
                     $(Self::$value => world.register_component::<$value>(),)*
                     $(Self::$unsaved => world.register_component::<$unsaved>(),)*
                     $(Self::$mark => world.register_component::<$mark>(),)*
@@ -92,21 +103,12 @@ macro_rules! parts {
                 }
             }
 
-            /// Returns a copy of a component of this crate to go back to. The copy of all clocks says what a clock is.
+            /// Returns a copy of a component to go back to.
             fn read(self, entity: EntityRef) -> Option<Part> {
                 Some(match self {
-                    Self::Clock => entity.get::<Clock>().map(|_| Part::Clock(Box::default()))?,
-                    Self::Finished => Part::Finished(Box::new(entity.get::<Finished>()?.clone())),
+                    Self::Clock => entity.contains::<Clock>().then_some(Part::HasClock)?,
+                    $(Self::$timer => Part::$timer(TimerPart::of(Kind::$kind.on(entity)?)),)*
                     Self::TimerAction => Part::TimerAction(entity.get::<TimerAction>()?.clone()),
-                    Self::Timer => Part::Timer(entity.get::<Timer>()?.copy()),
-                    Self::DespawnAfter => {
-                        let DespawnAfter(timer) = entity.get()?;
-                        Part::DespawnAfter(DespawnAfter(timer.copy()))
-                    }
-                    Self::OpenRequest => {
-                        let OpenRequest(timer) = entity.get()?;
-                        Part::OpenRequest(OpenRequest(timer.copy()))
-                    }
                     $(Self::$value => Part::$value(entity.get::<$value>()?.clone()),)*
                     $(Self::$unsaved => Part::$unsaved(entity.get::<$unsaved>()?.clone()),)*
                     $(Self::$mark => entity.get::<$mark>().map(|_| Part::$mark)?,)*
@@ -118,8 +120,9 @@ macro_rules! parts {
             /// Removes the component. A list follows from the entities in it.
             pub(super) fn remove(self, entity: &mut EntityWorldMut) {
                 match self {
-                    $(Self::$boxed => _ = entity.remove::<$boxed>(),)*
-                    $(Self::$special => _ = entity.remove::<$special>(),)*
+                    Self::Clock => _ = entity.remove::<Clock>(),
+                    $(Self::$timer => _ = entity.remove::<$timer>(),)*
+                    Self::TimerAction => _ = entity.remove::<TimerAction>(),
                     $(Self::$value => _ = entity.remove::<$value>(),)*
                     $(Self::$unsaved => _ = entity.remove::<$unsaved>(),)*
                     $(Self::$mark => _ = entity.remove::<$mark>(),)*
@@ -134,8 +137,9 @@ macro_rules! parts {
             #[cfg(feature = "serialize")]
             pub(super) fn name(&self) -> &str {
                 match self {
-                    $(Self::$boxed(_) => stringify!($boxed),)*
-                    $(Self::$special(_) => stringify!($special),)*
+                    Self::Clock(_) | Self::HasClock => "Clock",
+                    $(Self::$timer(_) => stringify!($timer),)*
+                    Self::TimerAction(_) => "TimerAction",
                     $(Self::$value(_) => stringify!($value),)*
                     $(Self::$unsaved(_) => stringify!($unsaved),)*
                     $(Self::$mark => stringify!($mark),)*
@@ -148,13 +152,16 @@ macro_rules! parts {
 
             pub(super) fn kind(&self) -> Option<PartKind> {
                 Some(match self {
-                    $(Self::$boxed(_) => PartKind::$boxed,)*
-                    $(Self::$special(_) => PartKind::$special,)*
+                    Self::HasClock => PartKind::Clock,
+                    $(Self::$timer(_) => PartKind::$timer,)*
+                    Self::TimerAction(_) => PartKind::TimerAction,
                     $(Self::$value(_) => PartKind::$value,)*
                     $(Self::$unsaved(_) => PartKind::$unsaved,)*
                     $(Self::$mark => PartKind::$mark,)*
                     $(Self::$list(_) => PartKind::$list,)*
                     Self::Has(id) => PartKind::Has(*id),
+                    #[cfg(feature = "serialize")]
+                    Self::Clock(_) => PartKind::Clock,
                     #[cfg(feature = "serialize")]
                     Self::CooldownNow(_) | Self::Component(_) => return None,
                 })
@@ -164,8 +171,11 @@ macro_rules! parts {
             /// game elsewhere.
             pub(super) fn insert(self, entity: &mut EntityWorldMut) {
                 match self {
-                    $(Self::$boxed(value) => _ = entity.insert(*value),)*
-                    $(Self::$special(value) => _ = entity.insert(value),)*
+                    Self::HasClock => _ = entity.insert(Clock::default()),
+                    #[cfg(feature = "serialize")]
+                    Self::Clock(state) => state.put(entity),
+                    $(Self::$timer(timer) => Kind::$kind.insert(entity, timer.settings),)*
+                    Self::TimerAction(action) => _ = entity.insert(action),
                     $(Self::$value(value) => _ = entity.insert(value),)*
                     $(Self::$unsaved(value) => _ = entity.insert(value),)*
                     $(Self::$mark => _ = entity.insert($mark),)*
@@ -179,24 +189,31 @@ macro_rules! parts {
             /// Returns `true` if two parts say the same. The copy of all clocks says what a clock is.
             pub(super) fn is_like(&self, other: &Self) -> bool {
                 match (self, other) {
-                    (Self::Clock(_), Self::Clock(_)) => true,
-                    (Self::Finished(here), Self::Finished(there)) => here.is_same(there),
+                    (Self::HasClock, Self::HasClock) => true,
+                    $((Self::$timer(here), Self::$timer(there)) => here.settings == there.settings,)*
                     (Self::TimerAction(here), Self::TimerAction(there)) => here.is_same(there),
-                    (Self::Timer(here), Self::Timer(there))
-                    | (
-                        Self::DespawnAfter(DespawnAfter(here)),
-                        Self::DespawnAfter(DespawnAfter(there)),
-                    )
-                    | (
-                        Self::OpenRequest(OpenRequest(here)),
-                        Self::OpenRequest(OpenRequest(there)),
-                    ) => here == there && here.loaded() == there.loaded(),
                     $((Self::$value(here), Self::$value(there)) => here == there,)*
                     $((Self::$unsaved(here), Self::$unsaved(there)) => here == there,)*
                     (Self::Has(here), Self::Has(there)) => here == there,
                     $((Self::$mark, Self::$mark) => true,)*
                     $((Self::$list(here), Self::$list(there)) => here == there,)*
                     _ => false,
+                }
+            }
+
+            /// Returns the timer, the lifetime or the time-out, if the part is one.
+            pub(super) fn timer_mut(&mut self) -> Option<(Kind, &mut TimerPart)> {
+                match self {
+                    $(Self::$timer(timer) => Some((Kind::$kind, timer)),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the timer, the lifetime or the time-out, if the part is one.
+            pub(super) fn timer(&self) -> Option<(Kind, &TimerPart)> {
+                match self {
+                    $(Self::$timer(timer) => Some((Kind::$kind, timer)),)*
+                    _ => None,
                 }
             }
 
@@ -212,8 +229,10 @@ macro_rules! parts {
         impl MapEntities for Part {
             fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
                 match self {
-                    $(Self::$boxed(value) => Component::map_entities(&mut **value, mapper),)*
-                    $(Self::$special(value) => Component::map_entities(value, mapper),)*
+                    #[cfg(feature = "serialize")]
+                    Self::Clock(state) => (**state).map_entities(mapper),
+                    $(Self::$timer(timer) => timer.map_entities(mapper),)*
+                    Self::TimerAction(value) => Component::map_entities(value, mapper),
                     $(Self::$value(value) => Component::map_entities(value, mapper),)*
                     $(Self::$unsaved(value) => Component::map_entities(value, mapper),)*
                     $(Self::$list(entities) => entities.map_entities(mapper),)*
@@ -243,23 +262,43 @@ parts! {
         RunsWhilePaused,
         Disabled,
     }
-    // They are large and rare.
-    boxed {
-        Clock,
-        Finished,
-    }
-    // Their state is in a queue. A timer finds out whether it has finished.
-    special {
-        Timer,
-        TimerAction,
-        DespawnAfter,
-        OpenRequest,
+    // Their state is in a queue.
+    timers {
+        Timer: Timer,
+        DespawnAfter: Lifetime,
+        OpenRequest: Request,
     }
     // They follow from the other side of the relationship, except for the order.
     lists {
         Owned,
         PausedBy,
         SpeedModifiers,
+    }
+}
+
+/// A timer, a lifetime or a time-out, with its state if it comes from a save.
+#[derive(MapEntities, Clone, Debug)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+pub(super) struct TimerPart {
+    #[entities]
+    pub(super) settings: Timer,
+    #[cfg(feature = "serialize")]
+    #[entities]
+    pub(super) state: Option<TimerState>,
+}
+
+impl TimerPart {
+    /// Returns a copy of a timer, with its place in the queue.
+    fn of(timer: &Timer) -> Self {
+        Self {
+            settings: timer.copy(),
+            #[cfg(feature = "serialize")]
+            state: None,
+        }
     }
 }
 
@@ -280,28 +319,21 @@ impl Part {
     }
 
     /// Takes over the place in the queue from the component that this part replaces.
-    pub(super) fn keep_place(&self, entity: &EntityWorldMut) {
-        if let (Self::Timer(copy), Some(timer)) = (self, entity.get::<Timer>()) {
-            copy.take_place_of(timer);
-        }
-        if let (Self::DespawnAfter(copy), Some(lifetime)) = (self, entity.get::<DespawnAfter>()) {
-            copy.0.take_place_of(&lifetime.0);
-        }
-        if let (Self::OpenRequest(copy), Some(open)) = (self, entity.get::<OpenRequest>()) {
-            copy.0.take_place_of(&open.0);
+    pub(super) fn keep_place(&mut self, entity: &EntityWorldMut) {
+        if let Some((kind, timer)) = self.timer_mut()
+            && let Some(replaced) = kind.on(entity.into())
+        {
+            timer.settings.take_place_of(replaced);
         }
     }
 
     /// Returns a copy that goes back to the place in the queue.
     pub(super) fn copied(&self) -> Self {
-        match self {
-            Self::Timer(timer) => Self::Timer(timer.copy()),
-            Self::DespawnAfter(DespawnAfter(timer)) => {
-                Self::DespawnAfter(DespawnAfter(timer.copy()))
-            }
-            Self::OpenRequest(OpenRequest(timer)) => Self::OpenRequest(OpenRequest(timer.copy())),
-            part => part.clone(),
+        let mut copy = self.clone();
+        if let (Some((_, copy)), Some((_, timer))) = (copy.timer_mut(), self.timer()) {
+            copy.settings.take_place_of(&timer.settings);
         }
+        copy
     }
 }
 

@@ -99,7 +99,7 @@ use super::component::{ComponentCopies, SavedComponents};
 use crate::{
     clock::{Age, ClockKey, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, MessageComponent},
-    timer::{QueuesMark, RunDepth, TimerQueues, add_modified_clocks, forget_written},
+    timer::{QueuesMark, RunDepth, TimerQueues, add_modified_clocks},
     update::{UpdateComponent, leave_later_clocks},
 };
 use changed::changed_since;
@@ -170,7 +170,6 @@ fn restore_timers(
     check(world, "restore timers");
     check_world(world, snapshot);
     world.flush();
-    forget_written(world);
     end_journals(world);
     Log::forget_dropped(world);
     let log = world.resource::<Log>();

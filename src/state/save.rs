@@ -1,18 +1,11 @@
 //! Saving timers and messages on their way as data, and loading them.
 //!
-//! The state of a timer lives in a queue, where serde and reflection do not see it. There are two ways
-//! to save it:
-//!
-//! - [`save_timers`](crate::save::SaveWorldExt::save_timers) saves all timers of a world, and
-//!   [`save_entity`](crate::save::SaveWorldExt::save_entity) an entity and everything it owns, both with the
-//!   messages on their way, and the [components that your game has
-//!   registered](crate::save::SaveWorldExt::add_saved_component). The result is [`SavedTimers`], which serde writes in
-//!   any format.
-//! - [`write_timer_states`](crate::save::SaveWorldExt::write_timer_states) writes the states out, so that the
-//!   components can be serialized: by serde, by reflection, or as a `DynamicWorld` of
-//!   `bevy_world_serialization`. Use this if a scene holds all your components. The scene also holds
-//!   the built-in clocks. Leave Bevy's `Time` resources out of it: they belong to the app that loads
-//!   the scene. Messages are not part of it.
+//! The state of a timer lives in a queue, where serde and reflection do not see it.
+//! [`save_timers`](crate::save::SaveWorldExt::save_timers) reads the states of all timers of a world, and
+//! [`save_entity`](crate::save::SaveWorldExt::save_entity) those of an entity and everything it owns, both with the
+//! messages on their way, and the [components that your game has
+//! registered](crate::save::SaveWorldExt::add_saved_component). The result is [`SavedTimers`], which serde writes in any
+//! format. A [scene](#scenes) carries it as a component.
 //!
 //! A loaded world fires exactly as the saved one would have: in the same order, also among equal
 //! deadlines, with the same counts, fractions and random numbers. Deadlines and
@@ -39,6 +32,62 @@
 //! frame. Register the [handlers](crate::DueWorldExt::add_timer_handler) of named actions before the
 //! first frame after loading.
 //!
+//! # Scenes
+//!
+//! A `Timer` in a scene is a new timer, which waits for its full delay. To carry the states along, leave the components
+//! of this crate out of the scene, and put [`SavedTimers`] into it, with the entities that they name. Load them when the
+//! scene is there:
+//!
+//! ```
+//! use bevy_due::save::SavedTimers;
+//! use bevy_ecs::prelude::*;
+//! use serde::{Deserialize, Serialize};
+//!
+//! /// Insert it before you extract the scene.
+//! #[derive(Component, Serialize, Deserialize)]
+//! struct SceneTimers {
+//!     saved: SavedTimers,
+//!     /// The entities of `saved`, in their order. The scene maps them.
+//!     #[entities]
+//!     entities: Vec<Entity>,
+//! }
+//!
+//! fn before_saving(world: &mut World) -> Result {
+//!     use bevy_due::save::SaveWorldExt;
+//!
+//!     let saved = world.save_timers()?;
+//!     let entities = saved.entities().collect();
+//!     world.spawn(SceneTimers { saved, entities });
+//!     Ok(())
+//! }
+//!
+//! fn after_loading(world: &mut World) -> Result {
+//!     use bevy_due::save::SaveWorldExt;
+//!     use bevy_ecs::entity::EntityHashMap;
+//!
+//!     let mut scenes = world.query::<(Entity, &SceneTimers)>();
+//!     let (scene, _) = scenes.single(world)?;
+//!     let Some(timers) = world.entity_mut(scene).take::<SceneTimers>() else { return Ok(()) };
+//!     world.despawn(scene);
+//!     // Entities that were not part of the scene are spawned.
+//!     let names = timers.saved.entities().zip(timers.entities);
+//!     let mut names: EntityHashMap<Entity> =
+//!         names.filter(|&(_, entity)| world.get_entity(entity).is_ok()).collect();
+//!     world.load_timers(&timers.saved, &mut names)?;
+//!     Ok(())
+//! }
+//! # use bevy_app::prelude::*;
+//! # use bevy_due::{Timer, prelude::*};
+//! # use bevy_time::TimePlugin;
+//! # let mut app = App::new();
+//! # app.add_plugins((TimePlugin, DuePlugin::default()));
+//! # app.world_mut().spawn(Timer::after(3.0));
+//! # before_saving(app.world_mut()).unwrap();
+//! # after_loading(app.world_mut()).unwrap();
+//! ```
+//!
+//! Leave Bevy's `Time` resources out of the scene: they belong to the app that loads it.
+//!
 //! If the timer of a [`TimerKey`](crate::TimerKey) needs its component again, register the component. You can also
 //! spawn an entity with it, and map the saved entity of the timer to that one.
 //!
@@ -64,18 +113,20 @@ use bevy_ecs::{
     prelude::*,
 };
 use bevy_platform::collections::HashSet;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, ReflectDeserialize, ReflectSerialize};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Versioned,
     letter::LetterData,
-    part::{MapEach, Part},
+    part::{MapEach, Part, TimerPart},
 };
 use crate::{
-    clock::{Clock, ClockId, OnClock},
+    clock::{ClockId, ClockState, OnClock},
     owner::{OwnedBy, with_owners},
     pause::{PauseMark, Pauses, stops},
-    timer::{DespawnAfter, OpenRequest, SavedWorld},
+    timer::{SavedEnd, WorldState},
 };
 
 pub(super) use check::{check_map, check_moved};
@@ -88,7 +139,6 @@ pub(crate) use load::load_timers;
 pub(super) use load::{begin_loading, load_checked};
 
 pub use super::letter::{UnsavableMail, UnsavableReason};
-pub use crate::timer::Finished;
 
 /// The timers of a world, or of an entity and everything it owns, and the messages on their way, as data.
 ///
@@ -136,6 +186,12 @@ pub use crate::timer::Finished;
 /// # Ok::<(), BevyError>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due::save",
+    reflect(opaque, Clone, Debug, Serialize, Deserialize)
+)]
 #[serde(transparent)]
 pub struct SavedTimers(Versioned<Content>);
 
@@ -143,13 +199,16 @@ pub struct SavedTimers(Versioned<Content>);
 #[serde(deny_unknown_fields)]
 struct Content {
     /// The state that belongs to no entity, if all timers of the world were saved.
-    world: Option<SavedWorld>,
+    world: Option<WorldState>,
     /// The messages on their way, in the order of delivery.
     #[serde(default)]
     mail: Vec<LetterData>,
     /// The clocks of the entities and of their timers that a condition held.
     #[serde(default)]
     held_clocks: Vec<Entity>,
+    /// What the next run ends, in order.
+    #[serde(default)]
+    ends: Vec<SavedEnd>,
     entities: Vec<SavedEntity>,
 }
 
@@ -168,9 +227,9 @@ impl SavedEntity {
     }
 
     /// Returns the entity's clock.
-    fn own_clock(&self) -> Option<&Clock> {
+    fn own_clock(&self) -> Option<&ClockState> {
         self.parts.iter().find_map(|part| match part {
-            Part::Clock(clock) => Some(&**clock),
+            Part::Clock(state) => Some(&**state),
             _ => None,
         })
     }
@@ -195,11 +254,8 @@ impl Part {
     /// Returns the entity of the clock on which the part runs, if it runs on one.
     fn clock(&self) -> Option<Entity> {
         let clock = match self {
-            Self::Clock(clock) => clock.parent()?,
-            Self::Timer(timer)
-            | Self::DespawnAfter(DespawnAfter(timer))
-            | Self::OpenRequest(OpenRequest(timer)) => timer.loaded()?.clock()?,
-            _ => return None,
+            Self::Clock(state) => state.parent()?,
+            part => part.timer()?.1.state?.clock()?,
         };
         match clock {
             ClockId::Own(clock) if clock != Entity::PLACEHOLDER => Some(clock),
@@ -210,12 +266,17 @@ impl Part {
     /// Puts a clock or a timer on [`ClockId::Virtual`] if it runs on one of these clocks.
     fn leave_clock(&mut self, is_missing: impl Fn(Entity) -> bool) {
         let is_missing = |clock| matches!(clock, ClockId::Own(clock) if is_missing(clock));
-        match self {
-            Self::Clock(clock) if clock.parent().is_some_and(is_missing) => clock.leave_parent(),
-            Self::Timer(timer)
-            | Self::DespawnAfter(DespawnAfter(timer))
-            | Self::OpenRequest(OpenRequest(timer)) => timer.leave_clock(is_missing),
-            _ => {}
+        let is_missing = &is_missing;
+        if let Self::Clock(state) = self
+            && state.parent().is_some_and(is_missing)
+        {
+            state.leave_parent();
+        }
+        if let Some((_, TimerPart { settings, state })) = self.timer_mut() {
+            settings.leave_clock(is_missing);
+            if let Some(state) = state {
+                state.leave_clock(is_missing);
+            }
         }
     }
 
@@ -232,11 +293,7 @@ impl Part {
     fn serves_timer(&self) -> bool {
         matches!(
             self,
-            Self::Timer(_)
-                | Self::TimerAction(_)
-                | Self::Keyed(_)
-                | Self::Finished(_)
-                | Self::CrateTimer(_)
+            Self::Timer(_) | Self::TimerAction(_) | Self::Keyed(_) | Self::CrateTimer(_)
         )
     }
 }
@@ -315,15 +372,9 @@ impl SavedTimers {
             if stops(with_owners, |it, mark| marks.contains(&(it, mark))) {
                 continue;
             }
-            for part in &mut saved.parts {
-                match part {
-                    Part::Timer(timer)
-                    | Part::DespawnAfter(DespawnAfter(timer))
-                    | Part::OpenRequest(OpenRequest(timer)) => {
-                        timer.pass(passed);
-                    }
-                    _ => {}
-                }
+            let timers = saved.parts.iter_mut().filter_map(Part::timer_mut);
+            for state in timers.filter_map(|(_, timer)| timer.state.as_mut()) {
+                state.pass(passed);
             }
         }
     }

@@ -10,8 +10,8 @@ use core::mem;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    Kind, TimerAction, TimerQueues, TimerState,
-    end::{cancel_without_clock, end_in_next_run},
+    Kind, TimerAction, TimerQueues,
+    end::cancel_without_clock,
     late_clock::{add_modified_clocks, follow_clock},
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
@@ -22,7 +22,6 @@ use crate::{
     clock::{ClockError, ClockId, ClockTable, DueClock, Reading, add_missing_clock, warn},
     missing_plugin::warn_without_plugin,
     owner::OwnedBy,
-    queue::NEVER,
     recent_peak::RecentPeak,
 };
 
@@ -47,8 +46,6 @@ pub(super) struct Arming {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SwapList {
     timers: Vec<Place>,
-    /// The number of timers in a saved state.
-    pub(super) loaded: usize,
     /// The length at which cancelled timers are forgotten.
     limit: usize,
     peak: RecentPeak,
@@ -108,7 +105,6 @@ impl SwapList {
 
     /// Takes all timers. Hand the memory back with [`reuse`](Self::reuse).
     fn take(&mut self) -> Vec<Place> {
-        self.loaded = 0;
         mem::take(&mut self.timers)
     }
 
@@ -157,12 +153,6 @@ pub(crate) fn add_timer(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
 
 #[inline(never)]
 fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
-    let Some(timer) = kind.get(world, entity) else {
-        return;
-    };
-    if timer.loaded() == Some(&TimerState::Finished) {
-        return end_in_next_run(world, entity, kind);
-    }
     if !world.contains_resource::<TimerQueues>() {
         let name = match kind {
             Kind::Timer => "a `Timer`",
@@ -262,44 +252,18 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
     let mut numbers = world.get_resource::<TimerQueues>()?.arming.numbers;
     let component = kind.get(world, entity)?;
     let table = world.get_resource::<ClockTable>()?;
-    let loaded = component.loaded().copied();
-    let read = match loaded {
-        // Its delay has not started.
-        Some(TimerState::Unsettled { .. }) => None,
-        Some(_) | None => table.read(setting.clock).ok(),
-    };
+    let read = table.read(setting.clock).ok();
     let read = read.map(|(found, reading)| (found.key, reading));
     let (clock, reading) = read.unwrap_or((NO_CLOCK, Reading::default()));
     let mut timer = ArmedTimer::new(entity, kind, component);
     timer.set(Mark::Chosen, component.clock().is_some());
-    let deadline = match &loaded {
-        Some(TimerState::Armed(progress)) => {
-            progress.put_into(&mut timer, component.delay);
-            progress.deadline(reading)
-        }
-        // The swap starts its delay.
-        Some(TimerState::Unsettled { random, .. }) => {
-            if random.is_some() {
-                timer.change_rare(|rare| rare.random = *random);
-            }
-            NEVER
-        }
-        Some(TimerState::Finished) => NEVER,
-        None => {
-            let (deadline, wait) = component.start(reading, &mut numbers);
-            timer.set_wait(wait, component.delay);
-            component.begin_draws(&mut timer, &mut numbers);
-            deadline
-        }
-    };
+    let (deadline, wait) = component.start(reading, &mut numbers);
+    timer.set_wait(wait, component.delay);
+    component.begin_draws(&mut timer, &mut numbers);
     timer.set(Mark::New, true);
-    timer.set(Mark::Owned, setting.owner != entity);
-    timer.set(Mark::Observed, setting.is_observed);
-    timer.set_acts(setting.acts);
-    timer.set_paused(setting.is_paused, reading.now);
+    setting.apply(&mut timer, reading.now);
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
     queues.arming.numbers = numbers;
-    queues.arming.swap_list.loaded += usize::from(loaded.is_some());
     let place = queues.add(clock, deadline, timer);
     let component = kind.get(world, entity)?;
     component.seat.move_to(Some(place));
@@ -323,8 +287,6 @@ pub(crate) fn swap(world: &mut World) {
     let is_any_without_clock = queues
         .get(NO_CLOCK)
         .is_some_and(|queue| !queue.timers.is_empty());
-    // Before any command is queued: Bevy applies them while it puts the queues back.
-    let loaded = order_loaded(world);
     if is_any_without_clock {
         find_clocks(world);
     }
@@ -334,11 +296,6 @@ pub(crate) fn swap(world: &mut World) {
     let listed = queues.arming.swap_list.take();
     queues.release(table, &listed);
     queues.arming.swap_list.reuse(listed);
-    for (entity, kind) in loaded {
-        if let Some(timer) = kind.get(world, entity) {
-            timer.use_loaded();
-        }
-    }
     world.flush();
 }
 
@@ -373,48 +330,4 @@ fn queues_and_clocks(world: &mut World) -> Option<(&mut TimerQueues, &mut ClockT
     let [queues, table] = world.get_entity_mut(entities).ok()?;
     let queues = queues.into_mut::<TimerQueues>()?.into_inner();
     Some((queues, table.into_mut::<ClockTable>()?.into_inner()))
-}
-
-/// Gives the loaded timers on the list their saved order, unless they have it, and returns these timers.
-pub(crate) fn order_loaded(world: &mut World) -> Vec<(Entity, Kind)> {
-    let queues = world.get_resource::<TimerQueues>();
-    if queues.is_none_or(|queues| queues.arming.swap_list.loaded == 0) {
-        return Vec::new();
-    }
-    world.resource_scope(|world, mut queues: Mut<TimerQueues>| {
-        let mut listed = mem::take(&mut queues.arming.swap_list.timers);
-        let loaded = put_in_saved_order(world, &mut queues, &mut listed);
-        queues.arming.swap_list.timers = listed;
-        loaded
-    })
-}
-
-/// Gives loaded timers the order in which they were saved, sorts the list, and returns the loaded timers.
-fn put_in_saved_order(
-    world: &World,
-    queues: &mut TimerQueues,
-    listed: &mut [Place],
-) -> Vec<(Entity, Kind)> {
-    let loaded = listed.iter().filter_map(|&(clock, key)| {
-        let queue = queues.get(clock)?;
-        let timer = queue.timers.get(key)?;
-        let (entity, kind) = (timer.entity, timer.kind());
-        let order = kind.get(world, entity)?.loaded()?.order();
-        let order = (kind == Kind::Lifetime, order, queue.timers.sequence(key)?);
-        Some((order, (clock, key), (entity, kind)))
-    });
-    let mut loaded: Vec<_> = loaded.collect();
-    let sequences = loaded.iter().map(|&((.., sequence), ..)| sequence);
-    let mut sequences: Vec<u64> = sequences.collect();
-    sequences.sort_unstable();
-    loaded.sort_by_key(|&(order, ..)| order);
-    let places = loaded.iter().map(|&(_, place, _)| place);
-    for ((clock, key), sequence) in places.zip(sequences) {
-        queues.note((clock, key));
-        if let Some(queue) = queues.get_mut(clock) {
-            queue.timers.set_sequence(key, sequence);
-        }
-    }
-    listed.sort_by_cached_key(|&(clock, key)| queues.get(clock)?.armed_as(key));
-    loaded.into_iter().map(|(.., timer)| timer).collect()
 }

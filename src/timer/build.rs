@@ -228,9 +228,9 @@ impl Timer {
     #[track_caller]
     pub fn first_after(mut self, delay: impl IntoDuration) -> Self {
         self.delay = saturating_nanos(delay.into_duration());
-        if let Some(extra) = &mut self.extra {
-            extra.options.jitter = 0;
-            extra.options.since = None;
+        if let Some(options) = &mut self.extra.0 {
+            options.jitter = 0;
+            options.since = None;
         }
         self
     }
@@ -551,7 +551,7 @@ impl Timer {
         Self {
             delay,
             interval,
-            extra: None,
+            extra: Extra(None),
             seat: TimerSeat::default(),
             times,
         }
@@ -572,8 +572,7 @@ impl Timer {
     }
 
     pub(super) fn options_mut(&mut self) -> &mut Options {
-        let extra: &mut Extra = self.extra.get_or_insert_default();
-        &mut extra.options
+        self.extra.0.get_or_insert_default()
     }
 }
 

@@ -6,7 +6,6 @@ use super::{
     CancelReason, CrateTimer, Keyed, Kind, Timer, TimerCancelled, TimerQueues,
     arm::queues_and_entity,
     place::Place,
-    saving::TimerState,
     setting::{Modified, Setting},
 };
 use crate::{
@@ -30,18 +29,12 @@ pub(crate) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: K
         return;
     };
     let place = timer.seat.place();
-    leave(timer);
+    timer.seat.move_to(None);
     if let Some(place) = place
         && let Some(mut queues) = world.get_resource_mut::<TimerQueues>()
     {
         queues.take(place, |_, _| ());
     }
-}
-
-/// Empties the seat of a timer that is cancelled. If it is inserted again, it starts over.
-fn leave(timer: &Timer) {
-    timer.seat.move_to(None);
-    timer.use_loaded();
 }
 
 /// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
@@ -50,7 +43,7 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
         && timer.seat.place().is_none()
     {
         // Usually `on_despawn` has cancelled it.
-        return timer.use_loaded();
+        return;
     }
     if let Some(number) = cancel(&mut world, entity, CancelReason::Replaced)
         && let Some(timer) = world.get::<Timer>(entity)
@@ -144,8 +137,6 @@ fn take_out_of_resource(
 struct Leaving {
     place: Place,
     chosen: Option<ClockId>,
-    /// The remaining time of a loaded timer whose clock may not be there.
-    saved: u64,
     delay: u64,
 }
 
@@ -153,16 +144,11 @@ impl Leaving {
     /// Empties the seat of a timer. Returns `None` if it was not armed.
     #[inline]
     fn new(timer: &Timer) -> Option<Self> {
-        let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
-        let saved = match timer.loaded() {
-            Some(TimerState::Armed(progress)) => progress.remaining,
-            _ => 0,
-        };
-        leave(timer);
+        let place = timer.seat.place();
+        timer.seat.move_to(None);
         Some(Self {
             place: place?,
-            chosen,
-            saved,
+            chosen: timer.clock(),
             delay: timer.delay,
         })
     }
@@ -176,8 +162,7 @@ impl Leaving {
         reason: CancelReason,
     ) -> Option<TimerCancelled> {
         queues.take(self.place, |deadline, timer| {
-            // A loaded timer may be cancelled before its clock is there.
-            let remaining = now.map_or(self.saved, |now| {
+            let remaining = now.map_or(0, |now| {
                 timer.deadline_at(now, deadline).saturating_sub(now)
             });
             TimerCancelled {

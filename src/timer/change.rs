@@ -116,7 +116,6 @@ impl<'w> TimerMut<'w> {
             follow_clock(&mut world.into(), entity, Kind::Timer);
         }
         let timer = world.get::<Timer>(entity).ok_or(None)?;
-        timer.seat.unwrite();
         let settings = timer.clone();
         let place = timer.seat.place().filter(|_| is_queued(world, timer));
         let place = place.ok_or(None)?;

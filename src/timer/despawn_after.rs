@@ -52,20 +52,15 @@ use crate::clock::Reading;
     feature = "bevy_reflect",
     derive(Reflect),
     type_path = "bevy_due",
-    reflect(opaque, from_reflect = false),
-    reflect(
-        Component,
-        Clone(Self::detached),
-        Debug,
-        Default,
-        FromReflect,
-        PartialEq
-    )
+    reflect(opaque, Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(
     feature = "serialize",
-    derive(serde::Deserialize),
-    serde(from = "super::saving::LifetimeData")
+    derive(serde::Serialize, serde::Deserialize),
+    serde(
+        from = "super::saving::LifetimeData",
+        into = "super::saving::LifetimeData"
+    )
 )]
 #[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),
@@ -140,11 +135,6 @@ impl DespawnAfter {
         let end = now.passed(Duration::from_nanos(since).saturating_add(self.delay()));
         Duration::from_nanos(end.saturating_sub(now.now))
     }
-
-    #[cfg(feature = "bevy_reflect")]
-    fn detached(&self) -> Self {
-        Self(self.0.detached())
-    }
 }
 
 /// A [`Duration`], or a number of seconds.
@@ -164,13 +154,6 @@ impl<T: IntoDuration> From<T> for DespawnAfter {
 impl Default for DespawnAfter {
     fn default() -> Self {
         Self::new(Duration::MAX)
-    }
-}
-
-#[cfg(feature = "bevy_reflect")]
-impl FromReflect for DespawnAfter {
-    fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
-        reflect.try_downcast_ref().map(Self::detached)
     }
 }
 

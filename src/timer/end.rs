@@ -5,9 +5,9 @@ use alloc::{
     vec::Vec,
 };
 
-use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
-#[cfg(feature = "bevy_reflect")]
-use bevy_reflect::prelude::*;
+#[cfg(feature = "serialize")]
+use bevy_ecs::entity::MapEntities;
+use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
     CancelReason, DespawnAfter, Kind, Place, Timer, TimerQueues, WhenDone,
@@ -15,7 +15,7 @@ use super::{
     late_clock::follow_clock,
     open_request::time_out,
     place::NO_CLOCK,
-    queued::{ArmedTimer, Mark},
+    queued::Mark,
     queues::{is_armed, is_queued},
     setting::Setting,
 };
@@ -48,8 +48,6 @@ pub(super) struct Ended {
     pub(super) entity: Entity,
     pub(super) kind: Kind,
     pub(super) when_done: WhenDone,
-    /// The place among the loaded ends, which come first.
-    order: usize,
 }
 
 impl Ended {
@@ -58,7 +56,6 @@ impl Ended {
             entity,
             kind: Kind::Timer,
             when_done,
-            order: usize::MAX,
         }
     }
 
@@ -138,95 +135,42 @@ impl EndedTimers {
     }
 }
 
-/// Marks an entity whose timer has fired its last, and which despawns in the next run.
-///
-/// [`write_timer_states`](crate::save::SaveWorldExt::write_timer_states) inserts this component, so that a
-/// saved entity also despawns after it is loaded. It means nothing to a game.
-#[derive(Component, Clone, Debug, PartialEq, Eq)]
-#[component(immutable, on_insert = on_insert_finished)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    type_path = "bevy_due::save",
-    reflect(opaque),
-    reflect(Component, Clone, Debug, PartialEq)
-)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    all(feature = "bevy_reflect", feature = "serialize"),
-    reflect(Serialize, Deserialize)
-)]
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(unreachable_pub, reason = "only saving exports it")
-)]
-pub struct Finished {
-    /// What happens in the next run, in order, by that run.
-    pub(super) ends: [Vec<WhenDone>; 3],
-    /// The place among the marks of the world.
-    #[cfg_attr(feature = "serialize", serde(default))]
-    pub(crate) order: usize,
-    #[cfg_attr(feature = "serialize", serde(skip))]
-    pub(super) origin: Origin,
+/// An end that waits for the next run, as data.
+#[cfg(feature = "serialize")]
+#[derive(MapEntities, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct SavedEnd {
+    /// The run that cleans it up, by its index.
+    ends_in: u8,
+    #[entities]
+    pub(crate) entity: Entity,
+    kind: Kind,
+    when_done: WhenDone,
 }
 
-/// The world from which a mark comes.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// The world that has it, which knows about the ends already.
-    #[cfg(feature = "serialize")]
-    Own,
-    #[default]
-    Saved,
-}
-
-/// A copy is data for another world.
-impl Clone for Origin {
-    fn clone(&self) -> Self {
-        Self::Saved
-    }
-}
-
-impl Finished {
-    /// Returns `true` if two marks say the same of their entity.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.ends == other.ends
-    }
-}
-
-fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let finished = world.get::<Finished>(entity);
-    let Some(Finished { ends, order, .. }) =
-        finished.filter(|it| it.origin == Origin::Saved).cloned()
-    else {
-        return;
-    };
-    if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-        for (ended, ends) in queues.reports.ended.ended.iter_mut().zip(ends) {
-            // A scene inserts components in any order.
-            let place = ended.partition_point(|it| it.order <= order);
-            for (place, when_done) in (place..).zip(ends) {
-                let end = Ended::timer(entity, when_done);
-                ended.insert(place, Ended { order, ..end });
-            }
+#[cfg(feature = "serialize")]
+impl SavedEnd {
+    pub(super) fn new(ends_in: usize, ended: Ended) -> Self {
+        Self {
+            ends_in: ends_in as u8,
+            entity: ended.entity,
+            kind: ended.kind,
+            when_done: ended.when_done,
         }
     }
 }
 
-/// Ends a timer or a lifetime that was loaded after its last firing, unless a mark says when. The entity of a timer
-/// without a mark stays, whatever has become of it since.
-pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
-    if kind == Kind::Timer && world.get::<Finished>(entity).is_some() {
-        return;
-    }
-    let ended = match kind {
-        Kind::Timer => Ended::timer(entity, WhenDone::Keep),
-        // Its `NoAnswer` is on the way.
-        Kind::Request => return,
-        Kind::Lifetime => Ended::lifetime(entity),
-    };
+/// Lets the next run end what it would have ended in the saved world.
+#[cfg(feature = "serialize")]
+pub(crate) fn put_ends(world: &mut World, ends: impl IntoIterator<Item = SavedEnd>) {
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-        queues.reports.ended.push(None, ended);
+        for end in ends {
+            let ends_in = usize::from(end.ends_in).min(ANY_RUN);
+            queues.reports.ended.ended[ends_in].push_back(Ended {
+                entity: end.entity,
+                kind: end.kind,
+                when_done: end.when_done,
+            });
+        }
     }
 }
 
@@ -297,10 +241,6 @@ pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone
     if is_armed == Some(false) {
         world.entity_mut(entity).remove::<Timer>();
     }
-    // The entity stays, so it must not despawn in a world that loads it later.
-    if world.get::<Finished>(entity).is_some() {
-        world.entity_mut(entity).remove::<Finished>();
-    }
 }
 
 /// Despawns an entity whose lifetime is over, unless it has got another one.
@@ -310,10 +250,9 @@ fn end_life(world: &mut World, entity: Entity) {
     }
 }
 
-/// Cancels the timers of a clock that is removed or despawned, in the order in which they were armed. Loaded timers
-/// come last, in their saved order.
+/// Cancels the timers of a clock that is removed or despawned, in the order in which they were armed.
 ///
-/// A new timer is not settled on the clock yet, unless it was saved there. The next swap decides.
+/// A new timer is not settled on the clock yet. The next swap decides.
 pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, is_despawned: bool) {
     let table = world.get_resource::<ClockTable>();
     let Some(clock_key) = table.and_then(|table| table.key_of(clock)) else {
@@ -321,23 +260,16 @@ pub(crate) fn cancel_timers_of_clock(world: &mut DeferredWorld, clock: Entity, i
     };
     let queues = world.get_resource::<TimerQueues>();
     let queue = queues.and_then(|queues| queues.get(clock_key));
-    let saved_here = |timer: &ArmedTimer| match timer.kind().get(world, timer.entity)?.loaded()? {
-        state if state.clock() == Some(clock.into()) => Some(state.order()),
-        _ => None,
-    };
     let timers = queue.into_iter().flat_map(|queue| {
         let timers = queue.timers.iter();
-        timers.map(|(key, _, timer)| {
-            let order = (saved_here(timer), queue.armed_as(key));
-            (order, key, timer.clone())
-        })
+        timers.map(|(key, _, timer)| (queue.armed_as(key), key, timer.clone()))
     });
     let mut timers: Vec<_> = timers.collect();
     // The order in the queue depends on its past, which a loaded world does not share.
     timers.sort_unstable_by_key(|&(order, ..)| order);
-    for ((saved_here, _), key, timer) in timers {
+    for (_, key, timer) in timers {
         let (entity, kind) = (timer.entity, timer.kind());
-        if timer.is(Mark::New) && saved_here.is_none() {
+        if timer.is(Mark::New) {
             unsettle(world, (clock_key, key), entity, kind);
             continue;
         }

@@ -100,7 +100,6 @@ fn refresh(world: &mut World, entity: Entity) -> bool {
     let Some(timer) = world.get::<Timer>(entity) else {
         return false;
     };
-    timer.seat.unwrite();
     let times = timer.max_firings();
     match change_armed(&mut world.into(), entity, |armed| armed.refresh(times)) {
         Some(false) => change_timer(world, entity, |timer| timer.restart()).is_ok(),

@@ -5,7 +5,7 @@ use core::iter;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use super::{Kind, TimerQueues, TimerState, place::NO_CLOCK, queued::Mark};
+use super::{Kind, TimerQueues, place::NO_CLOCK, queued::Mark};
 use crate::{
     clock::{Clock, ClockTable, Reading, SpeedModifiers, clock_of},
     owner::{owned_by, owner_of},
@@ -97,13 +97,8 @@ pub(super) fn follow_clock(world: &mut DeferredWorld, entity: Entity, kind: Kind
     if timer.is(Mark::Chosen) && !was_missing {
         return None;
     }
-    let is_started = matches!(component.loaded(), Some(TimerState::Armed(_)));
-    let is_new = timer.is(Mark::New) && (was_missing || !is_started);
-    let chosen = match was_missing {
-        true => component.chosen_clock(),
-        false => component.clock(),
-    };
-    let clock = clock_of(world, entity_ref, owner_of(entity_ref), chosen);
+    let is_new = timer.is(Mark::New);
+    let clock = clock_of(world, entity_ref, owner_of(entity_ref), component.clock());
     let table = world.get_resource::<ClockTable>()?;
     let found = table.read(clock).ok();
     let (to, there) = found.map_or((NO_CLOCK, Reading::default()), |(found, reading)| {
@@ -113,24 +108,14 @@ pub(super) fn follow_clock(world: &mut DeferredWorld, entity: Entity, kind: Kind
         return None;
     }
     let here = table.reading(from.0).unwrap_or_default();
-    component.seat.unwrite();
+    let delay = component.delay;
     let mut numbers = queues.arming.numbers;
-    let start = (is_new && to != NO_CLOCK).then(|| match component.loaded() {
-        // A pause has kept the wait from the start.
-        Some(TimerState::Armed(progress)) if timer.paused_at().is_some() => {
-            (progress.deadline(there), None)
-        }
-        Some(TimerState::Armed(progress)) => (progress.deadline_on_loaded(there), None),
-        _ => {
-            let (deadline, wait) = component.start(there, &mut numbers);
-            (deadline, Some((wait, component.delay)))
-        }
-    });
+    let start = (is_new && to != NO_CLOCK).then(|| component.start(there, &mut numbers));
     let mut queues = world.get_resource_mut::<TimerQueues>()?;
     queues.arming.numbers = numbers;
     let place = match start {
         Some((deadline, wait)) => {
-            if let (Some((wait, delay)), Some(timer)) = (wait, queues.timer_mut(from)) {
+            if let Some(timer) = queues.timer_mut(from) {
                 timer.set_wait(wait, delay);
             }
             queues.move_new(from, to, deadline, there.now)

@@ -16,8 +16,7 @@ use super::{Timer, TimerQueues, arm, cancel};
     feature = "bevy_reflect",
     derive(Reflect),
     type_path = "bevy_due",
-    reflect(opaque, from_reflect = false),
-    reflect(Component, Clone(Self::detached), Debug, FromReflect, PartialEq)
+    reflect(opaque, Component, Clone, Debug, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -25,20 +24,6 @@ use super::{Timer, TimerQueues, arm, cancel};
     reflect(Serialize, Deserialize)
 )]
 pub(crate) struct OpenRequest(#[entities] pub(crate) Timer);
-
-#[cfg(feature = "bevy_reflect")]
-impl OpenRequest {
-    fn detached(&self) -> Self {
-        Self(self.0.detached())
-    }
-}
-
-#[cfg(feature = "bevy_reflect")]
-impl FromReflect for OpenRequest {
-    fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
-        reflect.try_downcast_ref().map(Self::detached)
-    }
-}
 
 /// Completes a request whose deadline is reached, or whose clock is gone.
 pub(super) fn time_out(world: &mut World, request: Entity) {

@@ -359,7 +359,6 @@ fn update(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     if queues.timer(place)?.is_paused() == is_paused {
         return None;
     }
-    timer.seat.unwrite();
     // The delay of a timer without a clock has not started.
     let reading = world.get_resource::<ClockTable>()?.reading(place.0);
     let now = reading.map_or(0, |reading| reading.now);

@@ -91,7 +91,7 @@ impl ArmedTimers<'_, '_> {
         let owner = self.owner_of(entity)?;
         // The clock of a new timer may not exist yet. Its time then counts from zero.
         let reading = self.table.reading(clock).unwrap_or_default();
-        let id = self.table.id(clock).or_else(|| timer.chosen_clock());
+        let id = self.table.id(clock).or_else(|| timer.clock());
         let deadline = queue.deadline(key, reading.now)?;
         let wait = armed.wait(timer.delay);
         // The delay of a timer without a clock has not started.

@@ -7,7 +7,6 @@ use alloc::{
 use core::{mem, num::NonZeroU32, time::Duration};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
-use bevy_platform::sync::Arc;
 
 use super::{
     Kind, RunStats, Timer,
@@ -20,7 +19,6 @@ use super::{
     queued::{ArmedTimer, Mark, resumed},
     random::Numbers,
     run::RunDepth,
-    saving::Sheet,
     setting::Modifiers,
     undo::{TimerJournal, note_new},
 };
@@ -44,8 +42,6 @@ pub(crate) struct TimerQueues {
     /// The timers in the middle of a burst, or of a chain in an exact frame.
     pub(super) bursting: Vec<Place>,
     pub(super) reports: Reports,
-    /// The states that were written out for serialization, until the next run.
-    pub(super) written: Option<Arc<Sheet>>,
     pub(super) burst_limit: NonZeroU32,
     /// The clocks to fast-forward at the end of this run, and how far.
     pub(super) forwards: VecDeque<(ClockId, Duration)>,
@@ -123,7 +119,6 @@ impl TimerQueues {
             arming: Arming::new(Modifiers::new(world), seed),
             bursting: Vec::new(),
             reports: Reports::default(),
-            written: None,
             burst_limit,
             forwards: VecDeque::new(),
             on_time_out,
@@ -489,12 +484,17 @@ impl TimerQueues {
         }
     }
 
-    /// Returns the entities of the timers whose deadlines were moved. The timers that were moved to other
-    /// clocks are among them.
-    pub(crate) fn moved(&self) -> impl Iterator<Item = Entity> {
+    /// Returns the entities of the timers that chose their clocks. Those that were moved to another one are among
+    /// them.
+    pub(crate) fn with_chosen_clocks(&self) -> impl Iterator<Item = Entity> {
         let timers = self.iter().flat_map(|(_, queue)| queue.timers.iter());
-        let moved = timers.filter(|(.., timer)| timer.rare().is_some_and(|it| it.wait.is_some()));
-        moved.map(|(.., timer)| timer.entity)
+        let choosing = timers.filter(|(.., timer)| timer.is(Mark::Chosen));
+        choosing.map(|(.., timer)| timer.entity)
+    }
+
+    #[cfg(feature = "serialize")]
+    pub(crate) fn numbers(&self) -> Numbers {
+        self.arming.numbers
     }
 
     pub(crate) fn set_numbers(&mut self, numbers: Numbers) {

@@ -19,7 +19,6 @@ use super::{
     open_request::time_out,
     queued::{ArmedTimer, Reaction},
     queues::Reports,
-    saving::forget_written,
     turn::{FireParams, Fired, Turns},
 };
 use crate::{
@@ -65,7 +64,6 @@ impl RunStats {
 pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireParams) -> Result {
     limit_backlog(world);
     report_unknown_handlers(world);
-    forget_written(world);
     swap(world);
     run(world, Scope::Of(cadence), params)?;
     if !RunDepth::is_active(world) {
@@ -342,7 +340,7 @@ impl TimerQueues {
         let (arming, reports) = (&self.arming, &self.reports);
         let is_told = !arming.unhandled.is_empty() || reports.cancelled.len() > 0;
         let is_due = clocks.may_be_due(scope);
-        let is_asked = self.written.is_some() || !self.forwards.is_empty();
+        let is_asked = !self.forwards.is_empty();
         // In an exact frame, time has yet to pass, also on the clocks of new modifiers.
         let is_unsettled = clocks.is_exact(scope) && !clocks.is_settled();
         let is_idle = !(self.is_waiting(scope) || is_told || is_due || is_asked || is_unsettled);

@@ -10,7 +10,10 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Kind, TimerAction, TimerQueues};
+use super::{
+    Kind, TimerAction, TimerQueues,
+    queued::{ArmedTimer, Mark},
+};
 use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
@@ -34,7 +37,7 @@ impl Setting {
     pub(super) fn of(world: &World, entity: Entity, kind: Kind) -> Option<Self> {
         let modifiers = &world.get_resource::<TimerQueues>()?.arming.modifiers;
         let entity = world.get_entity(entity).ok()?;
-        let chosen = kind.on(entity)?.chosen_clock();
+        let chosen = kind.on(entity)?.clock();
         Some(Self::new(world, modifiers, entity, chosen))
     }
 
@@ -73,6 +76,16 @@ impl Setting {
             is_paused: is_paused(world, entity),
             ..setting
         }
+    }
+}
+
+impl Setting {
+    /// Gives the timer this setting, at a reading of its clock.
+    pub(super) fn apply(&self, timer: &mut ArmedTimer, now: u64) {
+        timer.set(Mark::Owned, self.owner != timer.entity);
+        timer.set(Mark::Observed, self.is_observed);
+        timer.set_acts(self.acts);
+        timer.set_paused(self.is_paused, now);
     }
 }
 

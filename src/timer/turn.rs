@@ -91,7 +91,7 @@ impl Turn {
     fn begin(
         table: &ClockTable,
         is_game_stopped: bool,
-        &(_, age, clock): &DueClock,
+        &(age, clock): &DueClock,
         scope: Scope,
     ) -> Option<Self> {
         let reading = table.read_running((clock, age), scope, is_game_stopped)?;
@@ -377,10 +377,6 @@ impl TimerQueues {
     /// Returns the timers of a clock in its turn, to fire them in this run.
     #[inline]
     fn firing(&mut self, turn: &Turn, run: &Run) -> Option<FiringQueue<'_>> {
-        if let Some(written) = &self.written {
-            // A handler has written the states out. The next firing changes one of them.
-            written.note_change();
-        }
         let queue = self.queues.get_mut(index(turn.clock));
         debug_assert!(queue.is_some(), "no timer was ever on clock {}", turn.clock);
         Some(FiringQueue {

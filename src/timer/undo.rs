@@ -37,7 +37,6 @@ pub(crate) struct QueuedTimer {
 #[derive(Debug)]
 pub(crate) struct QueuesMark {
     listed: Vec<TimerName>,
-    loaded: usize,
     next_sequence: u64,
     numbers: Numbers,
     reports: Reports,
@@ -91,7 +90,6 @@ impl TimerQueues {
         let listed = listed.filter_map(|place| self.timer(place));
         QueuesMark {
             listed: listed.map(|timer| (timer.entity, timer.kind())).collect(),
-            loaded: self.arming.swap_list.loaded,
             next_sequence: self.arming.next_sequence,
             numbers: self.arming.numbers,
             reports: self.reports.clone(),
@@ -131,7 +129,6 @@ impl TimerQueues {
         }
         let listed = &mut self.arming.swap_list;
         listed.retain(|_| false);
-        listed.loaded = mark.loaded;
         for &(entity, kind) in &mark.listed {
             let component = kind.get(world, mapper.get_mapped(entity));
             if let Some(place) = component.and_then(|it| it.seat.place()) {

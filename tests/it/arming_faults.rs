@@ -115,24 +115,3 @@ fn a_new_timer_that_is_changed_keeps_the_order_of_arming() {
     advance(&mut app, Duration::from_millis(20));
     assert_eq!(fired(&mut app), ["first", "second"]);
 }
-
-/// Marking the ends for a save threw away the ends that an observer of the marks had added.
-#[cfg(feature = "serialize")]
-#[test]
-fn an_orphan_that_an_observer_makes_while_states_are_written_despawns() {
-    use bevy_due::save::{Finished, SaveWorldExt};
-    let mut app = app();
-    let owner = app.world_mut().spawn_empty().id();
-    let gone = app.world_mut().spawn_empty().id();
-    app.world_mut().despawn(gone);
-    app.world_mut().spawn((OwnedBy(owner), Timer::after(0.0)));
-    advance_ms(&mut app, 0);
-    app.add_observer(move |_: On<Insert<Finished>>, mut commands: Commands| {
-        commands.spawn((OwnedBy(gone), Tag("orphan")));
-    });
-    app.world_mut().write_timer_states();
-    let mut orphans = app.world_mut().query::<&Tag>();
-    assert_eq!(orphans.iter(app.world()).count(), 1);
-    (0..2).for_each(|_| advance_ms(&mut app, 0));
-    assert_eq!(orphans.iter(app.world()).count(), 0);
-}

@@ -4,8 +4,6 @@ use core::time::Duration;
 
 use crate::support::{errors::*, *};
 use bevy_app::prelude::*;
-#[cfg(feature = "serialize")]
-use bevy_due::save::SaveWorldExt;
 use bevy_due::{
     ArmedTimers, CancelReason, ClocksMut, DueSystems, OnClock, OwnedBy, Timer, TimerFired,
     clock::ClockError, prelude::*,
@@ -681,25 +679,6 @@ fn clocks_are_equal_if_they_show_the_same_time_and_advance_in_the_same_way() {
     ];
     for other in others {
         assert_ne!(clock(), other);
-    }
-}
-
-#[cfg(feature = "serialize")]
-#[test]
-fn a_clock_keeps_its_fractions_through_a_serde_round_trip() {
-    let mut app = app();
-    let saved = spawn_clock(&mut app, Clock::new().with_speed(1.0 / 3.0));
-    for _ in 0..10 {
-        advance(&mut app, Duration::from_nanos(1));
-    }
-    app.world_mut().write_timer_states();
-    let text = ron::to_string(app.world().get::<Clock>(saved).unwrap()).unwrap();
-    let loaded: Clock = ron::from_str(&text).unwrap();
-    let loaded = spawn_clock(&mut app, loaded);
-    for _ in 0..10 {
-        advance(&mut app, Duration::from_nanos(1));
-        let expected = now(&app, saved);
-        assert_eq!(now(&app, loaded), expected);
     }
 }
 

@@ -1,15 +1,11 @@
-//! The timers that the crate itself arms, saved by reflection: `insert_for` and requests keep their
-//! promises in the world that loads them.
+//! The timers that the crate itself arms: `insert_for` and requests keep their promises in the world that loads them.
 
-use core::{
-    any::{TypeId, type_name},
-    time::Duration,
-};
+use core::{any::type_name, time::Duration};
 
 use crate::support::{errors::*, *};
 use bevy_app::App;
 use bevy_due::{
-    ClockId, DuePlugin, OwnedTimerFired, Timer, TimerAction,
+    ClockId, OwnedTimerFired, Timer, TimerAction,
     message::{
         MessageCommandsExt, MessageContext, MessageEntityCommandsExt, NoAnswer, ReplyTo, Request,
     },
@@ -17,17 +13,9 @@ use bevy_due::{
     save::{SaveWorldExt, SavedTimers},
 };
 use bevy_ecs::{
-    entity::EntityHashMap,
-    error::FallbackErrorHandler,
-    prelude::*,
-    reflect::{AppTypeRegistry, ReflectComponent},
+    entity::EntityHashMap, error::FallbackErrorHandler, prelude::*, reflect::ReflectComponent,
 };
-use bevy_reflect::{
-    Reflect, TypePath,
-    serde::{TypedReflectDeserializer, TypedReflectSerializer},
-};
-use bevy_time::TimePlugin;
-use serde::de::DeserializeSeed;
+use bevy_reflect::{Reflect, TypePath};
 
 #[derive(Component, Reflect, Clone, Copy, Debug, PartialEq)]
 #[reflect(Component)]
@@ -51,8 +39,8 @@ fn hero_app(components: impl Bundle) -> (App, Entity) {
     (app, hero)
 }
 
-/// The components of an entity: their type paths, and their values as text.
-type Saved = Vec<(String, String)>;
+/// The saved timers of an owner.
+type Saved = (SavedTimers, Entity);
 
 /// Inserts a component for 20 ms in a new app, and saves its timer.
 fn saved_limit(component: impl Component) -> Saved {
@@ -64,39 +52,19 @@ fn saved_limit(component: impl Component) -> Saved {
     save_timer(&mut app, hero)
 }
 
-/// Saves the only timer of an owner, without the owner.
+/// Saves an owner with its only timer.
 fn save_timer(app: &mut App, owner: Entity) -> Saved {
-    app.world_mut().write_timer_states();
-    let timers = app.world().get::<Owned>(owner).expect("it has a timer");
-    let timer = timers.iter().next().expect("it has a timer");
-    let timer = app.world().entity(timer);
-    let registry = app.world().resource::<AppTypeRegistry>().read();
-    let others = registry
-        .iter()
-        .filter(|of| of.type_id() != TypeId::of::<OwnedBy>());
-    let components = others.filter_map(|registration| {
-        let value = registration.data::<ReflectComponent>()?.reflect(timer)?;
-        let value = TypedReflectSerializer::new(value.as_partial_reflect(), &registry);
-        let value = ron::to_string(&value).expect("it is data");
-        Some((registration.type_info().type_path().to_owned(), value))
-    });
-    components.collect()
+    let saved = app.world_mut().save_entity(owner).expect("it is data");
+    (saved, owner)
 }
 
-/// Loads a saved timer for an owner, one component at a time.
-fn load(app: &mut App, owner: Entity, saved: &Saved) -> Entity {
-    let registry = app.world().resource::<AppTypeRegistry>().clone();
-    let registry = registry.read();
-    let mut timer = app.world_mut().spawn(OwnedBy(owner));
-    for (path, value) in saved {
-        let registration = registry.get_with_type_path(path).expect(path);
-        let mut text = ron::Deserializer::from_str(value).expect(value);
-        let value = TypedReflectDeserializer::new(registration, &registry);
-        let value = value.deserialize(&mut text).expect("it was saved");
-        let component = registration.data::<ReflectComponent>().expect(path);
-        component.insert(&mut timer, &*value, &registry);
-    }
-    timer.id()
+/// Loads a saved timer for an owner.
+fn load(app: &mut App, owner: Entity, (saved, before): &Saved) -> Entity {
+    let mut map = EntityHashMap::from_iter([(*before, owner)]);
+    let loaded = app.world_mut().load_timers(saved, &mut map);
+    loaded.expect("it was saved");
+    let timer = map.values().find(|&&it| it != owner);
+    *timer.expect("it has a timer")
 }
 
 fn assert_ends_in_20_ms<C: Component>(app: &mut App, hero: Entity) {
@@ -228,34 +196,6 @@ fn a_component_may_become_known_until_its_time_is_over() {
         }
         assert_ends_in_20_ms::<Shield>(&mut app, hero);
         assert_eq!(errors(), [""; 0]);
-    }
-}
-
-#[test]
-fn a_timer_that_is_loaded_before_the_plugin_waits_for_it() {
-    for is_registered in [false, true] {
-        let saved = saved_limit(Shield(1));
-        let mut app = App::new();
-        let types = crate::support::app()
-            .world()
-            .resource::<AppTypeRegistry>()
-            .clone();
-        app.insert_resource(types)
-            .insert_resource(FallbackErrorHandler(record));
-        if is_registered {
-            app.register_type::<Shield>();
-        }
-        let hero = app.world_mut().spawn(Shield(1)).id();
-        load(&mut app, hero, &saved);
-        let reports = errors();
-        assert_eq!(reports.len(), 1, "the missing plugin: {reports:?}");
-        app.add_plugins((TimePlugin, DuePlugin::default()));
-        advance_ms(&mut app, 0);
-        let reports = errors();
-        assert_eq!(reports.len(), usize::from(!is_registered), "{reports:?}");
-        if is_registered {
-            assert_ends_in_20_ms::<Shield>(&mut app, hero);
-        }
     }
 }
 

@@ -22,7 +22,7 @@ use std::{io, net::TcpListener};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
 use bevy_due::{
-    Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, save::SaveWorldExt, timer::TimerStatus,
+    Clock, Clocks, Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, timer::TimerStatus,
 };
 use bevy_ecs::prelude::*;
 use bevy_remote::{RemoteLast, RemotePlugin, RemoteSystems, http::RemoteHttpPlugin};
@@ -49,10 +49,9 @@ pub fn app(page: Page, remote_port: u16) -> App {
         .add_plugins((firings::plugin, frame_costs::plugin, game::plugin))
         .add_plugins(ScheduleRunnerPlugin::run_loop(FRAME))
         .register_type::<Name>()
-        // A clock can be serialized once its time has been written.
         .add_systems(
             RemoteLast,
-            write_timer_states.before(RemoteSystems::ProcessRequests),
+            show_clocks.before(RemoteSystems::ProcessRequests),
         );
     // All timers and cooldowns show their remaining time, without a change to the game.
     app.register_required_components::<Timer, TimerStatus>()
@@ -60,8 +59,13 @@ pub fn app(page: Page, remote_port: u16) -> App {
     app
 }
 
-fn write_timer_states(world: &mut World) {
-    world.write_timer_states();
+/// Lets clients see the present settings and times of clocks. A clock that replaces itself goes on as before.
+fn show_clocks(own: Query<Entity, With<Clock>>, clocks: Clocks, mut commands: Commands) {
+    for entity in &own {
+        if let Ok(clock) = clocks.get(entity) {
+            commands.entity(entity).insert(clock);
+        }
+    }
 }
 
 /// Checks that no other program uses `port`. `bevy_remote` would not say so.

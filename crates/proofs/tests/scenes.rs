@@ -1,4 +1,4 @@
-//! Games saved as scenes: Bevy writes the components, and this crate their states.
+//! Games saved as scenes: Bevy writes the components, and one of them carries the states of this crate.
 
 mod games;
 #[allow(dead_code, reason = "scenes are only shuffled")]
@@ -10,29 +10,48 @@ use core::{any::TypeId, time::Duration};
 use bevy_app::App;
 use bevy_asset::{AssetPath, LoadFromPath, UntypedHandle};
 use bevy_due::{
-    Clock, ClocksMut, DespawnAfter, DuePlugin, Timer, TimerCancelled,
-    clock::SpeedModifier,
+    Clock, DuePlugin, Timer,
     prelude::*,
-    save::{Finished, SaveWorldExt},
+    save::{SaveWorldExt, SavedTimers},
     timer::Pauses,
 };
 use bevy_ecs::{
     entity::EntityHashMap, entity_disabling::Disabled, prelude::*, reflect::AppTypeRegistry,
-    system::RunSystemOnce,
 };
+use bevy_reflect::{Reflect, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use bevy_world_serialization::{DynamicWorld, serde::WorldDeserializer};
-use serde::de::DeserializeSeed;
+use serde::{Deserialize, Serialize, de::DeserializeSeed};
 
 use games::{check, game::Record};
 use random::Random;
 
+/// The states of a scene.
+#[derive(Component, Reflect, Clone, Serialize, Deserialize)]
+#[reflect(Component, Serialize, Deserialize)]
+struct SceneTimers {
+    saved: SavedTimers,
+    /// The entities of `saved`, in their order. The scene maps them.
+    #[entities]
+    entities: Vec<Entity>,
+}
+
+fn know_states(world: &World) {
+    let registry = world.resource::<AppTypeRegistry>();
+    registry.write().register::<SceneTimers>();
+}
+
 /// Returns a world as a scene, with the states of its timers.
 fn to_scene(world: &mut World) -> DynamicWorld {
-    world.write_timer_states();
+    know_states(world);
+    let saved = world.save_timers().unwrap();
+    let entities = saved.entities().collect();
+    let timers = world.spawn(SceneTimers { saved, entities }).id();
     let mut scene = without_time(DynamicWorld::from_world(world));
+    world.despawn(timers);
     for entity in &mut scene.entities {
-        let is_data = |path: &str| path != "bevy_due::message::MessageComponent";
+        // The load inserts them.
+        let is_data = |path: &str| !path.starts_with("bevy_due::");
         let components = &mut entity.components;
         components.retain(|component| is_data(component.reflect_type_path()));
     }
@@ -47,12 +66,30 @@ fn without_time(mut scene: DynamicWorld) -> DynamicWorld {
     scene
 }
 
+/// Writes a scene to a world, and loads the states that it carries.
+fn write(scene: &DynamicWorld, world: &mut World, map: &mut EntityHashMap<Entity>) {
+    know_states(world);
+    scene.write_to_world(world, map).unwrap();
+    let mut carriers = world.query_filtered::<Entity, With<SceneTimers>>();
+    let carrier = carriers.single(world).unwrap();
+    let timers = world.entity_mut(carrier).take::<SceneTimers>().unwrap();
+    world.despawn(carrier);
+    map.retain(|_, now| *now != carrier);
+    // Entities that were not part of the scene are spawned.
+    let names = timers.saved.entities().zip(timers.entities);
+    let names = names.filter(|&(_, entity)| world.get_entity(entity).is_ok());
+    let mut names = names.collect();
+    world.load_timers(&timers.saved, &mut names).unwrap();
+    map.extend(names);
+}
+
 fn to_text(scene: &DynamicWorld, world: &World) -> Result<String, ron::Error> {
     let registry = world.resource::<AppTypeRegistry>().read();
     scene.serialize(&registry)
 }
 
 fn from_text(text: &str, world: &mut World) -> DynamicWorld {
+    know_states(world);
     let type_registry = &world.resource::<AppTypeRegistry>().read();
     let mut text = ron::Deserializer::from_str(text).unwrap();
     let scene = WorldDeserializer {
@@ -88,7 +125,7 @@ fn load_shuffled(text: &str, old: &mut World, seed: u64) -> (App, EntityHashMap<
     let mut scene = from_text(text, old);
     shuffle(&mut scene, &mut Random::new(seed));
     let (mut new, mut map) = (app(), EntityHashMap::default());
-    scene.write_to_world(new.world_mut(), &mut map).unwrap();
+    write(&scene, new.world_mut(), &mut map);
     (new, map)
 }
 
@@ -113,7 +150,7 @@ fn a_game_loaded_from_a_scene_goes_on_as_the_uninterrupted_one() {
             let text = to_text(&to_scene(old), old).unwrap();
             let mut scene = from_text(&text, new);
             shuffle(&mut scene, &mut Random::new(text.len() as u64));
-            scene.write_to_world(new, map).unwrap();
+            write(&scene, new, map);
             copy_others(old, new, map);
         });
     });
@@ -123,7 +160,7 @@ fn a_game_loaded_from_a_scene_goes_on_as_the_uninterrupted_one() {
 fn a_scene_in_memory_goes_on_as_the_uninterrupted_game() {
     check(|game| {
         game.load(0, |old, new, map| {
-            to_scene(old).write_to_world(new, map).unwrap();
+            write(&to_scene(old), new, map);
             copy_others(old, new, map);
         });
     });
@@ -148,47 +185,6 @@ fn app() -> App {
 }
 
 #[test]
-fn an_armed_timer_without_its_state_is_an_error() {
-    for is_lifetime in [false, true] {
-        let mut app = app();
-        let mut entity = app.world_mut().spawn_empty();
-        match is_lifetime {
-            true => entity.insert(DespawnAfter::new(1.0)),
-            false => entity.insert(Timer::after(1.0)),
-        };
-        for _ in 0..2 {
-            let world = app.world_mut();
-            let text = to_text(&without_time(DynamicWorld::from_world(world)), world);
-            let error = text.unwrap_err().to_string();
-            assert!(error.contains("write_timer_states"), "{error}");
-            let text = to_text(&to_scene(world), world);
-            assert!(text.is_ok(), "{text:?}");
-            app.update();
-        }
-    }
-}
-
-#[test]
-fn a_scene_loads_into_a_world_that_was_saved_itself() {
-    let mut app = app();
-    app.world_mut().spawn(Timer::after(1.0));
-    let scene = to_scene(app.world_mut());
-    for _ in 0..3 {
-        app.update();
-        app.world_mut().write_timer_states();
-        let mut map = EntityHashMap::default();
-        scene.write_to_world(app.world_mut(), &mut map).unwrap();
-        let now = app.world_mut().with_timers(|timers| {
-            let deadlines = timers.iter().map(|timer| (timer.remaining, timer.deadline));
-            deadlines
-                .map(|(remaining, deadline)| deadline - remaining)
-                .max()
-        });
-        assert_eq!(now, Some(Duration::ZERO), "the clock shows the saved time");
-    }
-}
-
-#[test]
 fn a_timer_whose_owner_is_paused_waits_after_loading() {
     let mut old = app();
     let owner = old.world_mut().spawn_empty().id();
@@ -198,7 +194,7 @@ fn a_timer_whose_owner_is_paused_waits_after_loading() {
     let scene = to_scene(old.world_mut());
     let mut new = app();
     let mut map = EntityHashMap::default();
-    scene.write_to_world(new.world_mut(), &mut map).unwrap();
+    write(&scene, new.world_mut(), &mut map);
     for _ in 0..2 {
         let owner = map[&owner];
         let world = new.world_mut();
@@ -226,11 +222,15 @@ fn a_timer_of_a_unit_that_pauses_its_own_owner_waits_after_loading() {
 
 #[test]
 fn entities_with_finished_timers_despawn_in_their_order_after_loading() {
+    #[derive(Component, Reflect)]
+    #[reflect(Component)]
+    struct Fuse;
     let mut old = app();
+    old.register_type::<Fuse>();
     let mut timers = Vec::new();
     for delay in [0.03, 0.01, 0.02] {
         let timer = Timer::after(delay).despawn_when_done();
-        timers.push(old.world_mut().spawn(timer).id());
+        timers.push(old.world_mut().spawn((Fuse, timer)).id());
     }
     old.update();
 
@@ -240,61 +240,15 @@ fn entities_with_finished_timers_despawn_in_their_order_after_loading() {
     #[derive(Resource, Default)]
     struct Despawned(Vec<Entity>);
     new.init_resource::<Despawned>().add_observer(
-        |timer: On<Despawn<Finished>>, mut despawned: ResMut<Despawned>| {
+        |timer: On<Despawn<Fuse>>, mut despawned: ResMut<Despawned>| {
             despawned.0.push(timer.entity);
         },
     );
-    scene.write_to_world(new.world_mut(), &mut map).unwrap();
+    new.register_type::<Fuse>();
+    write(&scene, new.world_mut(), &mut map);
     new.update();
     let in_order = [timers[1], timers[2], timers[0]].map(|timer| map[&timer]);
     assert_eq!(new.world().resource::<Despawned>().0, in_order);
-}
-
-#[test]
-fn a_timer_that_is_cancelled_before_its_clock_is_loaded_tells_what_was_left() {
-    let mut old = app();
-    let timer = old.world_mut().spawn_empty().id();
-    let clock = old.world_mut().spawn(Clock::new()).id();
-    let settings = Timer::after(1.0).on(clock);
-    old.world_mut().entity_mut(timer).insert(settings);
-    old.update();
-
-    let mut new = app();
-    let mut map = EntityHashMap::default();
-    let mut scene = to_scene(old.world_mut());
-    scene.entities.sort_by_key(|saved| saved.entity != timer);
-    scene.write_to_world(new.world_mut(), &mut map).unwrap();
-    new.world_mut().entity_mut(map[&timer]).remove::<Timer>();
-    new.update();
-    let mut cancelled = new.world_mut().resource_mut::<Messages<TimerCancelled>>();
-    let left: Vec<_> = cancelled.drain().map(|it| it.remaining()).collect();
-    let passed = Duration::from_millis(70);
-    assert_eq!(left, [Duration::from_secs(1) - passed]);
-}
-
-#[test]
-fn a_loaded_clock_that_is_set_before_its_first_run_leaves_timers_their_time() {
-    let mut old = app();
-    let unit = old.world_mut().spawn_empty().id();
-    let stop = SpeedModifier::new(unit, 0.0);
-    old.world_mut().spawn((OwnedBy(unit), stop));
-    let life = DespawnAfter::new(0.1);
-    let effect = old.world_mut().spawn((OwnedBy(unit), life)).id();
-    old.update();
-
-    let scene = to_scene(old.world_mut());
-    let (mut new, mut map) = (app(), EntityHashMap::default());
-    scene.write_to_world(new.world_mut(), &mut map).unwrap();
-    let set_clock = move |mut clocks: ClocksMut| {
-        let mut clock = clocks.get_mut(map[&unit]).unwrap();
-        clock.set_now(Duration::from_millis(10));
-        map[&effect]
-    };
-    let effect = new.world_mut().run_system_once(set_clock).unwrap();
-    new.update();
-    let world = new.world_mut();
-    let left = world.with_timers(|timers| timers.lifetime(effect));
-    assert_eq!(left, Some(Duration::from_millis(100)));
 }
 
 #[test]

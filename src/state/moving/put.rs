@@ -12,10 +12,9 @@ use thiserror::Error;
 use super::{Content, MoveError, MovedEntity, PutError, RequestName, names};
 use crate::{
     clock::{Clock, ClockId, ClockTable, TimePassed, settle_clocks},
-    message::{Letter, MessageWorldExt},
+    message::{Letter, deliver_soon},
     report::report,
     state::{
-        Versioned,
         letter::{letters, rename_all},
         save::{LoadError, begin_loading, check_map, check_moved, load_checked},
     },
@@ -82,13 +81,13 @@ impl Arrival {
         mut mail: Vec<Letter>,
         entities: &mut EntityHashMap<Entity>,
     ) -> Self {
-        let Versioned::V1(content) = *moved;
+        let content = moved.into_inner();
         for member in content.timers.entities() {
             let target = entities.entry(member);
             target.or_insert_with(|| world.spawn_empty().id());
         }
         rename_all(&mut mail, entities);
-        mail.into_iter().for_each(|letter| world.resend(letter));
+        deliver_soon(world, mail);
         Self { content, passed }
     }
 

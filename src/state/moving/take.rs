@@ -91,7 +91,7 @@ fn with_mail(
             requests: names::requests(world, &members),
             left_out,
         };
-        Ok(MovedEntity(Versioned::V1(content).into()))
+        Ok(MovedEntity(Versioned::V2(content).into()))
     });
     copies.collect()
 }

@@ -103,8 +103,8 @@ fn add_followers(
             let named = world.get(entity).and_then(Timer::clock);
             named.is_some_and(|clock| clocks.contains(clock))
         };
-        let moved = world.resource::<TimerQueues>().moved();
-        changed.extend(moved.filter(|&entity| names_changed(entity)));
+        let choosing = world.resource::<TimerQueues>().with_chosen_clocks();
+        changed.extend(choosing.filter(|&entity| names_changed(entity)));
     }
     let pending = world.resource::<TimerQueues>().new_timers();
     let pending = pending.map(|(entity, _)| entity);

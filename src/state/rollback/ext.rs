@@ -131,7 +131,7 @@ part of this: it is in the data, but does not count as a change."
     /// *O*(*k* log *k*) in the number of timers and components of this crate that have changed since the
     /// snapshot, plus *O*(*n*) in the number that [`snapshot_timers`](Self::snapshot_timers) visits: clocks,
     /// cooldowns, [`OnClock`](crate::OnClock)s and new timers. If a clock has changed, everything on it
-    /// counts, and if it is gone, so do the timers whose deadlines were moved. Changes since an older
+    /// counts, and if it is gone, so do the timers that chose their clocks. Changes since an older
     /// snapshot are copied first.
     ///
     /// # Examples

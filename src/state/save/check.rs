@@ -15,18 +15,17 @@ use crate::{
     clock::{Clock, ClockId, ClockTable},
     owner::OwnedBy,
     state::{
-        Versioned,
         component::SavedComponents,
         letter::LetterData,
         part::{MapEach, Part},
     },
-    timer::{MAX_STEPS, SavedWorld},
+    timer::{MAX_STEPS, WorldState},
 };
 
 /// Returns an error if saved timers can't be loaded into a world with this map of entities.
 pub(crate) fn check_saved(
     world: &World,
-    SavedTimers(Versioned::V1(saved)): &SavedTimers,
+    SavedTimers(saved): &SavedTimers,
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
     if !world.contains_resource::<ClockTable>() {
@@ -54,7 +53,7 @@ pub(crate) fn check_saved(
 /// of components to unknown entities.
 pub(crate) fn check_moved(
     world: &World,
-    SavedTimers(Versioned::V1(saved)): &SavedTimers,
+    SavedTimers(saved): &SavedTimers,
     map: &EntityHashMap<Entity>,
     is_known: impl Fn(Entity) -> bool,
 ) -> Result<Vec<LoadError>, LoadError> {
@@ -70,6 +69,7 @@ fn check_content(
     world: &World,
     Content {
         mail,
+        ends,
         entities: saved,
         ..
     }: &Content,
@@ -84,6 +84,9 @@ fn check_content(
         }
         check_parts(saved)?;
         missing.extend(check_components(world, saved, &is_known)?);
+    }
+    if let Some(end) = ends.iter().find(|it| !entities.contains(&it.entity)) {
+        return Err(LoadError::UnknownEnd(end.entity));
     }
     check_mail(mail, |entity| {
         entities.contains(&entity) || map.contains_key(&entity)
@@ -305,11 +308,11 @@ fn parents_in_world(world: &World, clock: Entity) -> impl Iterator<Item = Entity
 }
 
 /// Checks that the world does not have to run a great number of fixed steps at once.
-fn check_steps(world: &World, saved: &SavedWorld) -> Result<(), LoadError> {
+fn check_steps(world: &World, saved: &WorldState) -> Result<(), LoadError> {
     let Some(time) = world.get_resource::<Time<Fixed>>() else {
         return Ok(());
     };
-    let (overstep, timestep) = (saved.overstep(), time.timestep());
+    let (overstep, timestep) = (saved.overstep, time.timestep());
     match overstep > timestep.saturating_mul(MAX_STEPS) {
         true => Err(LoadError::TooManySteps { overstep, timestep }),
         false => Ok(()),

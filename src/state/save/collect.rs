@@ -22,7 +22,7 @@ use crate::{
         letter::{LetterData, MailData, mail_of},
         part::{MapEach, Part, PartKind, PartKinds},
     },
-    timer::{self, Capture, DespawnAfter, Keyed, OpenRequest, SavedWorld, TimerAction},
+    timer::{self, Keyed, SavedEnd, StateReader, TimerAction, WorldState},
 };
 
 /// Saves all timers of a world and all messages on their way, and returns those that are not data separately.
@@ -31,7 +31,6 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     Inbox::move_to_mailbag(world);
     timer::add_modified_clocks(world);
     settle_clocks(world);
-    timer::order_loaded(world);
     let mut mail = MailData::default();
     visit_letters(world, |_, letter| {
         mail.add(world, letter, &|entity| existing(world, entity));
@@ -42,10 +41,9 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     let archetypes = world.archetypes().iter().filter(has_part);
     let entities = archetypes.flat_map(Archetype::entities);
     let mut collector = Collector::new(world, &kinds);
-    let capture = collector.capture.iter();
     // Their components may be gone already.
-    let finished = capture.flat_map(|capture| capture.finished.keys().copied());
-    let mut entities: Vec<Entity> = entities.map(ArchetypeEntity::id).chain(finished).collect();
+    let ended = collector.ends.iter().map(|end| end.entity);
+    let mut entities: Vec<Entity> = entities.map(ArchetypeEntity::id).chain(ended).collect();
     let in_mail = mail.letters.iter().flat_map(LetterData::entities);
     collector.in_mail.extend(in_mail);
     entities.extend(&collector.in_mail);
@@ -61,7 +59,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
         .iter()
         .filter(|&bare| entities.binary_search(bare).is_err());
     new.for_each(|&bare| collector.add(bare));
-    with_mail(collector.finish(SavedWorld::of(world)), mail)
+    with_mail(collector.finish(WorldState::read(world)), mail)
 }
 
 /// Adds messages to saved timers, and to what can't be saved.
@@ -99,7 +97,6 @@ pub(crate) fn save_entities(
     world.flush();
     timer::add_modified_clocks(world);
     settle_clocks(world);
-    timer::order_loaded(world);
     let kinds = PartKinds::of(world);
     let mut collector = Collector::new(world, &kinds);
     let saved = entities.iter().map(|&entity| {
@@ -180,7 +177,9 @@ fn existing(world: &World, entity: Entity) -> Entity {
 struct Collector<'w> {
     world: &'w World,
     kinds: &'w PartKinds,
-    capture: Option<Capture<'w>>,
+    states: Option<StateReader<'w>>,
+    /// What the next run ends.
+    ends: Vec<SavedEnd>,
     /// The entities to which messages on their way refer.
     in_mail: EntityHashSet,
     /// The entities to which components of the game refer.
@@ -194,10 +193,15 @@ struct Collector<'w> {
 
 impl<'w> Collector<'w> {
     fn new(world: &'w World, kinds: &'w PartKinds) -> Self {
+        let states = StateReader::new(world);
+        let ends = states.iter().flat_map(StateReader::ends);
         Self {
             world,
             kinds,
-            capture: Capture::new(world),
+            ends: ends
+                .filter(|end| world.get_entity(end.entity).is_ok())
+                .collect(),
+            states,
             in_mail: EntityHashSet::default(),
             in_components: EntityHashSet::default(),
             missing_clocks: Vec::new(),
@@ -208,33 +212,21 @@ impl<'w> Collector<'w> {
     }
 
     fn add(&mut self, entity: Entity) {
-        let (Ok(entity), Some(capture)) = (self.world.get_entity(entity), &mut self.capture) else {
+        let (Ok(entity), Some(states)) = (self.world.get_entity(entity), &mut self.states) else {
             return;
         };
-        // A timer must find the mark.
-        let finished = capture.finished.get(&entity.id());
         let mut parts: Vec<Part> = Vec::new();
-        parts.extend(finished.map(|mark| Part::Finished(Box::new(mark.clone()))));
-        let is_saved = |kind| {
-            !matches!(
-                kind,
-                PartKind::Finished | PartKind::MovedRequest | PartKind::Has(_)
-            )
-        };
-        for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
+        let is_saved = |kind| !matches!(kind, PartKind::MovedRequest | PartKind::Has(_));
+        for mut part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
+            if let Some((kind, timer)) = part.timer_mut() {
+                timer.state = states.read(entity, kind);
+                parts.extend(timer.state.is_some().then_some(part));
+                continue;
+            }
             parts.extend(match part {
-                Part::Clock(_) => {
-                    let clock = capture.times.save_of(entity);
-                    clock.map(|clock| Part::Clock(Box::new(clock)))
-                }
-                Part::Timer(_) => capture.save(entity, timer::Kind::Timer).map(Part::Timer),
-                Part::DespawnAfter(_) => {
-                    let lifetime = capture.save(entity, timer::Kind::Lifetime);
-                    lifetime.map(|timer| Part::DespawnAfter(DespawnAfter(timer)))
-                }
-                Part::OpenRequest(_) => {
-                    let until = capture.save(entity, timer::Kind::Request);
-                    until.map(|timer| Part::OpenRequest(OpenRequest(timer)))
+                Part::HasClock => {
+                    let state = states.times.read_of(entity);
+                    state.map(|state| Part::Clock(Box::new(state)))
                 }
                 // An entity that is not saved with it may pause it.
                 Part::PausedBy(list) => Some(Part::PausedBy(list)),
@@ -243,7 +235,7 @@ impl<'w> Collector<'w> {
             });
             if let Some(Part::Cooldown(_)) = parts.last() {
                 let clock = clock_of(self.world, entity, owner_of(entity), None);
-                parts.push(Part::CooldownNow(capture.times.now(clock)));
+                parts.push(Part::CooldownNow(states.times.now(clock)));
             }
         }
         if let Some(closure) = entity.get().and_then(TimerAction::closure) {
@@ -258,7 +250,7 @@ impl<'w> Collector<'w> {
             parts.retain(|part| !part.serves_timer());
         }
         let clocks = parts.iter().filter_map(Part::clock).chain([entity.id()]);
-        let held = clocks.filter(|&clock| capture.times.is_held(clock));
+        let held = clocks.filter(|&clock| states.times.is_held(clock));
         self.held_clocks.extend(held);
         let clocks = parts.iter().filter_map(|part| match part {
             Part::OnClock(OnClock(ClockId::Own(clock))) => Some(*clock),
@@ -300,28 +292,26 @@ impl<'w> Collector<'w> {
         self.entities.push(SavedEntity { entity, parts });
     }
 
-    /// Returns the entities since the last call. Those that await the next run are in the order of their
-    /// ends.
-    fn finish(&mut self, world: Option<SavedWorld>) -> (SavedTimers, Vec<Unsavable>) {
+    /// Returns the entities since the last call.
+    fn finish(&mut self, world: Option<WorldState>) -> (SavedTimers, Vec<Unsavable>) {
         let mut entities = core::mem::take(&mut self.entities);
         let unsavable = core::mem::take(&mut self.unsavable);
         let mut held_clocks: Vec<Entity> = self.held_clocks.drain().collect();
         held_clocks.sort_unstable();
-        if let Some(capture) = self.capture.as_ref().filter(|it| !it.finished.is_empty()) {
-            let end = |saved: &SavedEntity| capture.finished.get(&saved.entity).map(|it| it.order);
-            entities.sort_by_key(end);
-        }
         if !unsavable.is_empty() {
             let referred = self.in_mail.union(&self.in_components);
             drop_remains(&mut entities, &unsavable, referred.copied());
         }
+        let saved: EntityHashSet = entities.iter().map(|saved| saved.entity).collect();
+        let ends = self.ends.iter().copied();
         let content = Content {
             world,
             mail: Vec::new(),
             held_clocks,
+            ends: ends.filter(|end| saved.contains(&end.entity)).collect(),
             entities,
         };
-        (SavedTimers(Versioned::V1(content)), unsavable)
+        (SavedTimers(Versioned::V2(content)), unsavable)
     }
 }
 

@@ -100,6 +100,9 @@ pub enum LoadError {
     /// The data contains an entity twice.
     #[error("entity {0} is saved twice")]
     DuplicateEntity(Entity),
+    /// A timer has ended on an entity that is not in the data.
+    #[error("a timer has ended on entity {0}, which is not saved: the data may be damaged")]
+    UnknownEnd(Entity),
     /// The data contains a component of an entity twice.
     #[error("the `{1}` of entity {0} is saved twice")]
     DuplicateComponent(Entity, String),

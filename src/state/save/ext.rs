@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     LoadError, SaveError, SavedTimers, Unsavable, load_timers, save_all, save_entity, save_timers,
 };
-use crate::{state::component::SavedComponents, timer::write_timer_states};
+use crate::state::component::SavedComponents;
 
 /// Saves the timers and messages of a [`World`], and loads them.
 pub trait SaveWorldExt {
@@ -82,40 +82,6 @@ pub trait SaveWorldExt {
         name: impl Into<Cow<'static, str>>,
     );
 
-    /// Writes the state of every timer out, so that the components can be serialized.
-    ///
-    /// Call this right before you serialize [`Timer`](crate::Timer)s and
-    /// [`DespawnAfter`](crate::DespawnAfter)s with serde, by reflection, or as a `DynamicWorld`. Their
-    /// serialized form then holds their state: the remaining time, the number of firings, and so on.
-    /// Without this call, serializing an armed timer is an error. The states hold until
-    /// the timer changes, the next frame or fixed step begins, a clock is disabled, fast-forwarded or
-    /// removed, or, in a handler, the next timer fires. The components of [`Clock`](crate::Clock)s hold
-    /// their times just as long.
-    ///
-    /// Entities that await the next run to despawn are marked as
-    /// [`Finished`](crate::save::Finished).
-    ///
-    /// # Time complexity
-    ///
-    /// *O*(*n*) in the number of timers.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_app::prelude::*;
-    /// use bevy_due::{Timer, prelude::*, save::SaveWorldExt};
-    /// use bevy_time::TimePlugin;
-    ///
-    /// let mut app = App::new();
-    /// app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// let bomb = app.world_mut().spawn(Timer::after(3.0)).id();
-    /// assert!(ron::to_string(app.world().get::<Timer>(bomb).unwrap()).is_err());
-    ///
-    /// app.world_mut().write_timer_states();
-    /// assert!(ron::to_string(app.world().get::<Timer>(bomb).unwrap()).is_ok());
-    /// ```
-    fn write_timer_states(&mut self);
-
     /// Saves all timers of this world, their owners and their clocks, all [messages](crate::save#messages) on their
     /// way, and [your own components](Self::add_saved_component) with the entities to which they refer.
     ///
@@ -185,10 +151,6 @@ impl SaveWorldExt for World {
         name: impl Into<Cow<'static, str>>,
     ) {
         SavedComponents::add::<C>(self, name.into());
-    }
-
-    fn write_timer_states(&mut self) {
-        write_timer_states(self);
     }
 
     fn save_timers(&mut self) -> Result<SavedTimers, SaveError> {

@@ -10,19 +10,16 @@ use bevy_ecs::{
 
 use super::{Content, LoadError, SavedEntity, SavedTimers, check::check_saved};
 use crate::{
-    clock::{
-        ClockId, ClockTable, TimePassed, clock_of, load_clock, settle_clocks, update_clock_later,
-    },
-    message::MessageWorldExt,
+    clock::{Clock, ClockId, ClockTable, TimePassed, clock_of, settle_clocks, update_clock_later},
+    message::deliver_soon,
     owner::owner_of,
     report::report,
     state::{
-        Versioned,
         component::SavedComponents,
         letter::{letters, rename_all},
         part::{MapEach, Part, PartKind, PartKinds},
     },
-    timer::{Cooldown, Kind, cancel_silently},
+    timer::{Cooldown, Kind, TimerQueues, cancel_silently, put_ends, put_state},
 };
 
 /// Loads timers. Saved entities that are not in the map are spawned and added to it.
@@ -40,7 +37,7 @@ pub(crate) fn load_timers(
     begin_loading(world, saved, entities);
     load_checked(world, saved, entities, &TimePassed::default());
     rename_all(&mut mail, entities);
-    mail.into_iter().for_each(|letter| world.resend(letter));
+    deliver_soon(world, mail);
     Ok(())
 }
 
@@ -48,20 +45,20 @@ pub(crate) fn load_timers(
 /// speed comes first.
 pub(crate) fn begin_loading(
     world: &mut World,
-    SavedTimers(Versioned::V1(saved)): &SavedTimers,
+    SavedTimers(saved): &SavedTimers,
     entities: &mut EntityHashMap<Entity>,
 ) {
     let Content {
         world: state,
         entities: saved,
         ..
-    } = saved;
+    } = &**saved;
     for saved in saved {
         let target = entities.entry(saved.entity);
         target.or_insert_with(|| world.spawn_empty().id());
     }
     if let Some(state) = state {
-        state.load(world);
+        state.put(world);
     }
     for saved in saved {
         load_parts(world, saved, entities, is_brake);
@@ -77,11 +74,15 @@ fn is_brake(part: &Part) -> bool {
 /// clocks have advanced by `passed` since the save, as far as cooldowns are concerned.
 pub(crate) fn load_checked(
     world: &mut World,
-    SavedTimers(Versioned::V1(saved)): &SavedTimers,
+    SavedTimers(saved): &SavedTimers,
     entities: &mut EntityHashMap<Entity>,
     passed: &TimePassed,
 ) {
-    let saved = &saved.entities;
+    let Content {
+        entities: saved,
+        ends,
+        ..
+    } = &**saved;
     // The timers must find their clocks.
     let is_clock = |part: &Part| matches!(part, Part::Clock(_));
     let is_place = |part: &Part| {
@@ -91,7 +92,8 @@ pub(crate) fn load_checked(
         )
     };
     put_in_order(world, saved, entities);
-    for clock in clocks_after_parents(saved) {
+    let numbers = world.get_resource().map(TimerQueues::numbers);
+    for clock in clocks_in_order(world, saved, entities) {
         load_parts(world, clock, entities, is_clock);
     }
     for saved in saved {
@@ -109,7 +111,33 @@ pub(crate) fn load_checked(
     }
     world.flush();
     put_in_order(world, saved, entities);
+    put_states(world, saved, entities);
+    // Insertion has drawn others.
+    if let (Some(numbers), Some(mut queues)) = (numbers, world.get_resource_mut::<TimerQueues>()) {
+        queues.set_numbers(numbers);
+    }
+    let ends = ends.iter().copied();
+    let ends = ends.map(|mut end| {
+        end.entity = entities[&end.entity];
+        end
+    });
+    put_ends(world, ends);
     carry_cooldowns(world, saved, entities, passed);
+}
+
+/// Gives the timers that were inserted the states that they had, in the order in which they were armed.
+fn put_states(world: &mut World, saved: &[SavedEntity], entities: &mut EntityHashMap<Entity>) {
+    let mut states = Vec::new();
+    for SavedEntity { entity, parts } in saved {
+        let timers = parts.iter().filter_map(Part::timer);
+        let timers = timers.filter_map(|(kind, timer)| Some((kind, timer.state?)));
+        states.extend(timers.map(|(kind, state)| (state.order(), entities[entity], kind, state)));
+    }
+    states.sort_by_key(|&(order, ..)| order);
+    for (_, entity, kind, mut state) in states {
+        state.map_entities(entities);
+        put_state(world, entity, kind, &state);
+    }
 }
 
 /// Brings the entities that refer to another one into the order of the saved world. The product of speed
@@ -227,32 +255,35 @@ fn load_parts(
         part.map_entities(entities);
         // An observer of an earlier part may have despawned the entity.
         if let Ok(mut target) = world.get_entity_mut(entities[entity]) {
-            match part {
-                Part::Clock(clock) => load_clock(&mut target, *clock),
-                part => part.insert(&mut target),
-            }
+            part.insert(&mut target);
         }
     }
 }
 
-/// Returns the saved clocks, each after its parent. A clock that is there already therefore finds its new
-/// parent, and that one no longer runs on a clock below it.
-fn clocks_after_parents(saved: &[SavedEntity]) -> Vec<&SavedEntity> {
+/// Returns the saved clocks: the new ones in the order in which they run, and then those that are there already, each
+/// after its parent. One that is there therefore finds its new parent, and that one no longer runs on a clock below it.
+fn clocks_in_order<'a>(
+    world: &World,
+    saved: &'a [SavedEntity],
+    entities: &EntityHashMap<Entity>,
+) -> Vec<&'a SavedEntity> {
     let clocks = saved.iter();
-    let clocks = clocks.filter_map(|it| Some((it.entity, (it, it.own_clock()?.parent()))));
+    let clocks = clocks.filter_map(|it| Some((it.entity, (it, it.own_clock()?))));
     let mut waiting: EntityHashMap<_> = clocks.clone().collect();
     let mut in_order = Vec::new();
     for (clock, _) in clocks {
         let first = in_order.len();
         let mut next = waiting.remove(&clock);
-        while let Some((saved, parent)) = next {
-            in_order.push(saved);
-            next = match parent {
+        while let Some((saved, state)) = next {
+            let is_there = world.get::<Clock>(entities[&saved.entity]).is_some();
+            in_order.push((is_there, if is_there { 0 } else { state.order }, saved));
+            next = match state.parent() {
                 Some(ClockId::Own(parent)) => waiting.remove(&parent),
                 _ => None,
             };
         }
         in_order[first..].reverse();
     }
-    in_order
+    in_order.sort_by_key(|&(is_there, order, _)| (is_there, order));
+    in_order.into_iter().map(|(.., saved)| saved).collect()
 }

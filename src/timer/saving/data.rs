@@ -2,17 +2,16 @@
 
 use core::{num::NonZeroU64, time::Duration};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{TimerState, fields::Fields};
+use super::fields::Fields;
 use crate::{
     clock::{ClockId, saturating_nanos},
-    report::unserializable,
     timer::{DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
 };
 
 /// What a [`Timer`] is read from. Fields with a default may be omitted.
-#[derive(serde::Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename = "Timer", deny_unknown_fields)]
 pub(in crate::timer) struct TimerData {
     delay: Duration,
@@ -30,17 +29,15 @@ pub(in crate::timer) struct TimerData {
     slack: Duration,
     #[serde(default)]
     when_done: WhenDone,
-    state: Option<TimerState>,
 }
 
 impl Serialize for Timer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let state = self.written_state().map_err(unserializable)?;
         let options = self.options();
         let nanos = Duration::from_nanos;
         // Reflection may have set it on a timer without an interval, where it means nothing.
         let interval_span = self.interval_span().map_or(0, NonZeroU64::get);
-        let mut fields = Fields::new(serializer, "Timer", 11)?;
+        let mut fields = Fields::new(serializer, "Timer", 10)?;
         fields.required("delay", &self.delay())?;
         fields.add("interval", &self.interval())?;
         fields.add("times", &self.max_firings())?;
@@ -51,7 +48,6 @@ impl Serialize for Timer {
         fields.add("interval_span", &nanos(interval_span))?;
         fields.add("slack", &nanos(options.slack))?;
         fields.add("when_done", &options.when_done)?;
-        fields.add("state", &state)?;
         fields.end()
     }
 }
@@ -79,43 +75,33 @@ impl TryFrom<TimerData> for Timer {
         if let Some(times) = data.times {
             timer = timer.try_times(times)?;
         }
-        if let Some(state) = data.state {
-            timer.load(state);
-        }
         timer.validated()
     }
 }
 
 /// The serialized form of a [`DespawnAfter`].
-#[derive(serde::Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename = "DespawnAfter", deny_unknown_fields)]
 pub(in crate::timer) struct LifetimeData {
     delay: Duration,
     since: Option<Duration>,
-    state: Option<TimerState>,
 }
 
-impl Serialize for DespawnAfter {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let state = self.0.written_state().map_err(unserializable)?;
-        let since = self.0.options().since.map(Duration::from_nanos);
-        let mut fields = Fields::new(serializer, "DespawnAfter", 3)?;
-        fields.required("delay", &self.delay())?;
-        fields.add("since", &since)?;
-        fields.required("state", &state)?;
-        fields.end()
+impl From<DespawnAfter> for LifetimeData {
+    fn from(lifetime: DespawnAfter) -> Self {
+        Self {
+            delay: lifetime.delay(),
+            since: lifetime.0.options().since.map(Duration::from_nanos),
+        }
     }
 }
 
 impl From<LifetimeData> for DespawnAfter {
     fn from(data: LifetimeData) -> Self {
-        let mut lifetime = Self::new(data.delay);
-        if let Some(since) = data.since {
-            lifetime = lifetime.since(since);
+        let lifetime = Self::new(data.delay);
+        match data.since {
+            Some(since) => lifetime.since(since),
+            None => lifetime,
         }
-        if let Some(state) = data.state {
-            lifetime.0.load(state);
-        }
-        lifetime
     }
 }

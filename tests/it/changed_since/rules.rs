@@ -400,6 +400,19 @@ fn a_change_of_a_stable_key_is_reported() {
 }
 
 #[test]
+fn a_timer_that_still_names_a_clock_that_is_gone_is_reported() {
+    let mut cast = Cast::new();
+    let (clock, on_clock) = (cast.clock, cast.on_clock);
+    let moved = cast.world().change_timer(on_clock, |timer| {
+        timer.set_clock(ClockId::Virtual).expect("it is built in");
+    });
+    assert_eq!(moved, Ok(()));
+    let despawn = |cast: &mut Cast| cast.entity(clock).despawn();
+    let changed = changed(&mut cast, despawn);
+    assert!(changed.contains(&on_clock), "{changed:?}");
+}
+
+#[test]
 fn an_entity_that_leaves_is_reported_with_what_it_owns() {
     let mut cast = Cast::new();
     let (owner, timer) = (cast.owner, cast.timer);

@@ -181,27 +181,6 @@ fn without_a_logger_a_misspelt_key_is_seen_once() {
     }
 }
 
-/// Some formats and crates swallow the text of an error.
-#[test]
-#[cfg(feature = "serialize")]
-fn the_reason_why_a_timer_cannot_be_serialized_is_seen_once() {
-    let serialize = || {
-        let mut app = app();
-        let bomb = app.world_mut().spawn(Timer::after(1.0)).id();
-        for _ in 0..3 {
-            let timer = app.world().get::<Timer>(bomb).expect("it is armed");
-            assert!(postcard::to_allocvec(timer).is_err());
-        }
-    };
-    if let Some(shown) = shown_by(
-        "the_reason_why_a_timer_cannot_be_serialized_is_seen_once",
-        serialize,
-    ) {
-        let text = "call `World::write_timer_states` right before you serialize";
-        assert_eq!(shown.matches(text).count(), 1, "{shown}");
-    }
-}
-
 /// Returns what a test of this module shows on standard error. It plays in a process of its own, where this function
 /// returns `None`.
 fn shown_by(test: &str, play: impl FnOnce()) -> Option<String> {

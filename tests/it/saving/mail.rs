@@ -480,7 +480,7 @@ fn a_message_that_can_not_be_decoded_is_refused_and_nothing_is_loaded() {
 
 #[test]
 fn data_without_messages_is_loaded() {
-    let saved = ron::from_str("V1((world:None,entities:[]))");
+    let saved = ron::from_str("V2((world:None,entities:[]))");
     let (mut app, []) = load(&saved.expect("it is data"), []);
     advance_ms(&mut app, 0);
     assert_eq!(heard(&mut app), []);

@@ -3,8 +3,9 @@
 use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 #[cfg(feature = "serialize")]
 use alloc::{format, string::ToString};
+use core::fmt;
 #[cfg(feature = "serialize")]
-use core::any::type_name;
+use core::{any::type_name, cmp::Ordering};
 
 #[cfg(feature = "serialize")]
 use bevy_ecs::resource::IsResource;
@@ -24,22 +25,68 @@ use crate::timer::know_component;
 pub(super) struct SavedComponents(Vec<Arc<SavedComponent>>);
 
 /// How to turn one of the components into data and back, and how to copy it.
-#[derive(Debug)]
 pub(super) struct SavedComponent {
     pub(super) name: Cow<'static, str>,
     pub(super) id: ComponentId,
-    save: fn(EntityRef, &mut dyn EntityMapper) -> Option<Result<Vec<u8>, String>>,
-    load: fn(&[u8], &mut dyn EntityMapper, Option<&mut EntityWorldMut>) -> Result<(), String>,
+    #[cfg(feature = "serialize")]
+    version: u32,
+    save: fn(EntityRef, &mut dyn EntityMapper) -> Option<Result<String, String>>,
+    #[cfg(feature = "serialize")]
+    load: Box<Load>,
     copy: fn(&World, ComponentId) -> Box<dyn ComponentCopies>,
 }
 
-/// The serialized form of a component.
+/// Reads a component, and inserts it into an entity, if there is one.
+#[cfg(feature = "serialize")]
+type Load = dyn Fn(&ComponentData, &mut dyn EntityMapper, Option<&mut EntityWorldMut>) -> Result<(), String>
+    + Send
+    + Sync;
+
+/// The serialized form of a component: its version, and its value in RON. That format knows the names of fields, and
+/// its reader limits the depth of what it reads.
 #[cfg(feature = "serialize")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ComponentData {
     pub(super) name: Cow<'static, str>,
-    data: Vec<u8>,
+    #[serde(default = "first_version")]
+    version: u32,
+    data: String,
+}
+
+/// The version of a component that was never changed.
+#[cfg(feature = "serialize")]
+fn first_version() -> u32 {
+    1
+}
+
+/// A component in the form of an earlier release of the game.
+///
+/// A function that is passed to
+/// [`add_versioned_component`](crate::save::SaveWorldExt::add_versioned_component) reads it.
+#[cfg(feature = "serialize")]
+#[derive(Clone, Copy, Debug)]
+pub struct OlderComponent<'a> {
+    version: u32,
+    data: &'a str,
+}
+
+#[cfg(feature = "serialize")]
+impl OlderComponent<'_> {
+    /// Returns the version under which the component was saved.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Reads the component as the type that it had.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the type's `Deserialize`.
+    pub fn read<Older: DeserializeOwned>(&self) -> Result<Older> {
+        Ok(ron::from_str(self.data)?)
+    }
 }
 
 impl SavedComponents {
@@ -47,12 +94,14 @@ impl SavedComponents {
         self.0.iter().map(|component| &**component)
     }
 
-    /// Adds the component `C` under a name.
+    /// Adds the component `C` under a name, in a version.
     #[cfg(feature = "serialize")]
     #[track_caller]
     pub(super) fn add<C: Component + Clone + Serialize + DeserializeOwned>(
         world: &mut World,
         name: Cow<'static, str>,
+        version: u32,
+        read_older: impl Fn(OlderComponent) -> Result<C> + Send + Sync + 'static,
     ) {
         rollback::forget_dropped_snapshots(world);
         assert!(
@@ -89,11 +138,22 @@ impl SavedComponents {
                 other.name
             );
         }
+        let load = move |data: &ComponentData,
+                         mut names: &mut dyn EntityMapper,
+                         entity: Option<&mut EntityWorldMut>| {
+            let mut component = read_version(data, version, &read_older)?;
+            C::map_entities(&mut component, &mut names);
+            if let Some(entity) = entity {
+                entity.insert(component);
+            }
+            Ok(())
+        };
         let component = SavedComponent {
             name,
             id,
+            version,
             save: save::<C>,
-            load: load::<C>,
+            load: Box::new(load),
             copy: |world, id| Box::new(Copies::<C>::of(world, id)),
         };
         components.0.push(Arc::new(component));
@@ -125,8 +185,12 @@ impl SavedComponent {
         names: &mut dyn EntityMapper,
     ) -> Option<Result<ComponentData, String>> {
         let data = (self.save)(entity, names)?;
-        let name = self.name.clone();
-        Some(data.map(|data| ComponentData { name, data }))
+        let (name, version) = (self.name.clone(), self.version);
+        Some(data.map(|data| ComponentData {
+            name,
+            version,
+            data,
+        }))
     }
 
     /// Inserts the component into an entity, if there is one, with the names that entities have in the world. Returns
@@ -137,7 +201,14 @@ impl SavedComponent {
         names: &mut dyn EntityMapper,
         entity: Option<&mut EntityWorldMut>,
     ) -> Result<(), String> {
-        (self.load)(&data.data, names, entity)
+        (self.load)(data, names, entity)
+    }
+}
+
+impl fmt::Debug for SavedComponent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SavedComponent");
+        shown.field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -145,34 +216,41 @@ impl SavedComponent {
 fn save<C: Component + Clone + Serialize + DeserializeOwned>(
     entity: EntityRef,
     mut names: &mut dyn EntityMapper,
-) -> Option<Result<Vec<u8>, String>> {
+) -> Option<Result<String, String>> {
     let mut component = entity.get::<C>()?.clone();
     C::map_entities(&mut component, &mut names);
-    let data = postcard::to_allocvec(&component).map_err(|error| error.to_string());
-    // Some attributes of serde need a format that knows the names of fields.
-    Some(data.and_then(|data| decode::<C>(&data).map(|_| data)))
+    let data = ron::to_string(&component).map_err(|error| error.to_string());
+    // What can be written can't always be read.
+    Some(data.and_then(|data| read::<C>(&data).map(|_| data)))
 }
 
 #[cfg(feature = "serialize")]
-fn decode<C: DeserializeOwned>(data: &[u8]) -> Result<C, String> {
-    match postcard::take_from_bytes(data).map_err(|error| error.to_string())? {
-        (component, []) => Ok(component),
-        (_, rest) => Err(format!("bytes left over: {}", rest.len())),
-    }
+fn read<C: DeserializeOwned>(data: &str) -> Result<C, String> {
+    ron::from_str(data).map_err(|error| error.to_string())
 }
 
+/// Reads a component of this version or of an older one.
 #[cfg(feature = "serialize")]
-fn load<C: Component + DeserializeOwned>(
-    data: &[u8],
-    mut names: &mut dyn EntityMapper,
-    entity: Option<&mut EntityWorldMut>,
-) -> Result<(), String> {
-    let mut component = decode::<C>(data)?;
-    C::map_entities(&mut component, &mut names);
-    if let Some(entity) = entity {
-        entity.insert(component);
+fn read_version<C: DeserializeOwned>(
+    ComponentData {
+        version: saved,
+        data,
+        ..
+    }: &ComponentData,
+    version: u32,
+    read_older: impl Fn(OlderComponent) -> Result<C>,
+) -> Result<C, String> {
+    match saved.cmp(&version) {
+        Ordering::Equal => read(data),
+        Ordering::Less => {
+            let version = *saved;
+            let older = read_older(OlderComponent { version, data });
+            older.map_err(|error| error.to_string())
+        }
+        Ordering::Greater => Err(format!(
+            "it has version {saved}, and this build knows version {version}: start a later build"
+        )),
     }
-    Ok(())
 }
 
 /// All components of one type, as they were.

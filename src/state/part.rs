@@ -277,18 +277,26 @@ parts! {
 }
 
 /// A timer, a lifetime or a time-out, with its state if it comes from a save.
-#[derive(MapEntities, Clone, Debug)]
+#[derive(Clone, Debug)]
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Serialize, serde::Deserialize),
     serde(deny_unknown_fields)
 )]
 pub(super) struct TimerPart {
-    #[entities]
     pub(super) settings: Timer,
     #[cfg(feature = "serialize")]
-    #[entities]
-    pub(super) state: Option<TimerState>,
+    pub(super) state: Option<Box<TimerState>>,
+}
+
+impl MapEntities for TimerPart {
+    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        self.settings.map_entities(mapper);
+        #[cfg(feature = "serialize")]
+        if let Some(state) = &mut self.state {
+            (**state).map_entities(mapper);
+        }
+    }
 }
 
 impl TimerPart {

@@ -118,13 +118,7 @@ use watch::{unwatch, watch};
 /// While a snapshot exists, the world keeps one earlier state of each timer that has changed since.
 /// Drop the snapshots that you no longer need. The next run frees their memory.
 pub struct TimerSnapshot {
-    world: WorldId,
-    /// Entities that were spawned at a later tick are new.
-    tick: Tick,
-    /// Exists as long as the snapshot. The log knows it.
-    token: Arc<()>,
-    queues: QueuesMark,
-    clocks: ClocksCopy,
+    mark: ChangeMark,
     /// The entities that existed, and whose timers had finished.
     finished: Vec<Entity>,
     mail: MailCopy,
@@ -132,10 +126,65 @@ pub struct TimerSnapshot {
     components: Vec<Box<dyn ComponentCopies>>,
 }
 
-/// Takes a snapshot: begins a period of the log, and copies everything that has no journal.
+/// A moment from which on a world notes what changes.
+///
+/// [`RollbackWorldExt::mark_changes`] returns it, and [`changed_since`](RollbackWorldExt::changed_since) takes it. A
+/// [`TimerSnapshot`] is one, too. A mark holds no copy of a component of the game or of a message, so it can't be
+/// restored.
+///
+/// While a mark exists, the world keeps one earlier state of each timer that has changed since. Drop it when you no
+/// longer need it.
+pub struct ChangeMark {
+    world: WorldId,
+    /// Entities that were spawned at a later tick are new.
+    tick: Tick,
+    /// Exists as long as the mark. The log knows it.
+    token: Arc<()>,
+    queues: QueuesMark,
+    clocks: ClocksCopy,
+}
+
+impl AsRef<Self> for ChangeMark {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl AsRef<ChangeMark> for TimerSnapshot {
+    fn as_ref(&self) -> &ChangeMark {
+        &self.mark
+    }
+}
+
+/// Begins a period of the log, and copies everything that has no journal.
+#[track_caller]
+fn mark_changes(world: &mut World) -> ChangeMark {
+    begin_mark(world, "mark changes", |_| ()).0
+}
+
+/// Takes a snapshot: marks the moment, and copies what a mark does not.
 #[track_caller]
 fn snapshot_timers(world: &mut World) -> TimerSnapshot {
-    check(world, "take a snapshot");
+    let (mark, (finished, mail, components)) = begin_mark(world, "take a snapshot", |world| {
+        let finished = finished(world).collect();
+        (finished, MailCopy::of(world), SavedComponents::copy(world))
+    });
+    TimerSnapshot {
+        mark,
+        finished,
+        mail,
+        components,
+    }
+}
+
+/// Marks the moment after a call of `copy`.
+#[track_caller]
+fn begin_mark<Copies>(
+    world: &mut World,
+    what: &str,
+    copy: impl FnOnce(&mut World) -> Copies,
+) -> (ChangeMark, Copies) {
+    check(world, what);
     world.flush();
     add_modified_clocks(world);
     let clocks = ClocksCopy::of(world);
@@ -146,17 +195,17 @@ fn snapshot_timers(world: &mut World) -> TimerSnapshot {
     Log::forget_dropped(world);
     let token = world.resource_mut::<Log>().add_snapshot();
     Log::note_new_timers(world);
-    TimerSnapshot {
+    let queues = world.resource::<TimerQueues>().mark();
+    let copies = copy(world);
+    let mark = ChangeMark {
         world: world.id(),
         token,
-        queues: world.resource::<TimerQueues>().mark(),
+        queues,
         clocks,
-        finished: finished(world).collect(),
-        mail: MailCopy::of(world),
-        components: SavedComponents::copy(world),
         // Whatever is spawned from now on has a later tick.
         tick: world.increment_change_tick(),
-    }
+    };
+    (mark, copies)
 }
 
 /// Goes back to a snapshot. Entities that have despawned since are spawned again, and added to
@@ -168,14 +217,15 @@ fn restore_timers(
     entities: &mut EntityHashMap<Entity>,
 ) {
     check(world, "restore timers");
-    check_world(world, snapshot);
+    let mark = &snapshot.mark;
+    check_world(world, mark);
     world.flush();
     end_journals(world);
     Log::forget_dropped(world);
     let log = world.resource::<Log>();
     let kinds = log.kinds.clone();
-    let is_latest = log.is_latest(&snapshot.token);
-    let changes = log.changes_since(&snapshot.token);
+    let is_latest = log.is_latest(&mark.token);
+    let changes = log.changes_since(&mark.token);
     let mut names = changes.names.clone();
     let states = &changes.states;
     let respawned = respawn(world, snapshot, (states, &mut names), entities);
@@ -199,7 +249,7 @@ fn restore_timers(
             changed().for_each(|entity| queues.keys.leave(world, entity));
             // What they bring along is replaced by what was there.
             for copies in &snapshot.components {
-                copies.put_back(world, snapshot.tick, renamed, &mut inserted);
+                copies.put_back(world, mark.tick, renamed, &mut inserted);
             }
             put_back(states, world, &kinds, &names, &new);
             changed().for_each(|entity| queues.keys.join(world, entity));
@@ -209,8 +259,8 @@ fn restore_timers(
             despawn(world, new);
             put_in_order(states, world, &names);
             let timers = changes.first_timers(&names);
-            queues.put_back(world, &snapshot.queues, timers, &mut &names);
-            let mut clocks = snapshot.clocks.clone();
+            queues.put_back(world, &mark.queues, timers, &mut &names);
+            let mut clocks = mark.clocks.clone();
             if !names.is_empty() {
                 clocks.map_entities(&mut &names);
             }
@@ -280,6 +330,12 @@ impl fmt::Debug for TimerSnapshot {
     }
 }
 
+impl fmt::Debug for ChangeMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangeMark").finish_non_exhaustive()
+    }
+}
+
 #[track_caller]
 fn check(world: &World, what: &str) {
     assert!(
@@ -294,9 +350,9 @@ fn check(world: &World, what: &str) {
 }
 
 #[track_caller]
-fn check_world(world: &World, snapshot: &TimerSnapshot) {
+fn check_world(world: &World, mark: &ChangeMark) {
     assert!(
-        snapshot.world == world.id(),
+        mark.world == world.id(),
         "the snapshot was taken in another world: use it there, or take one in this world"
     );
 }

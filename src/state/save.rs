@@ -138,7 +138,10 @@ pub use ext::SaveWorldExt;
 pub(crate) use load::load_timers;
 pub(super) use load::{begin_loading, load_checked};
 
-pub use super::letter::{UnsavableMail, UnsavableReason};
+pub use super::{
+    component::OlderComponent,
+    letter::{UnsavableMail, UnsavableReason},
+};
 
 /// The timers of a world, or of an entity and everything it owns, and the messages on their way, as data.
 ///
@@ -255,7 +258,7 @@ impl Part {
     fn clock(&self) -> Option<Entity> {
         let clock = match self {
             Self::Clock(state) => state.parent()?,
-            part => part.timer()?.1.state?.clock()?,
+            part => part.timer()?.1.state.as_ref()?.clock()?,
         };
         match clock {
             ClockId::Own(clock) if clock != Entity::PLACEHOLDER => Some(clock),

@@ -54,10 +54,10 @@ pub(crate) struct Letter {
 }
 
 /// How often poison has hurt a player. The second build knows it as [`Scars`].
-#[derive(Component, Debug, Default, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Wounds(pub(crate) u64);
 
-#[derive(Component, Debug, Default, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Scars {
     pub(crate) old: u64,
     pub(crate) new: u64,

@@ -11,6 +11,7 @@ use std::{
 use bevy_app::prelude::*;
 use bevy_due::{
     ArmedTimers, DuePlugin,
+    save::SaveWorldExt,
     worlds::{Refused, StableKey, WorldGroups, link::PeerSettings},
 };
 use bevy_due_link_testing::example::read_commands;
@@ -101,17 +102,9 @@ fn world(shard: &Shard, settings: &Settings) -> App {
         is_resting,
         ..
     } = settings;
-    let plugin = shard.zone(zone(nth)).component::<Ledger>("ledger");
-    let plugin = match build {
-        1 => plugin.component::<Wounds>("wounds"),
-        _ => plugin.component_with("wounds", 1, |_, data| {
-            let Wounds(old) = postcard::from_bytes(data)?;
-            Ok(Scars { old, new: 0 })
-        }),
-    };
     let mut app = App::new();
     app.add_plugins((TimePlugin, DuePlugin::default()))
-        .add_plugins(plugin.allow_unloadable())
+        .add_plugins(shard.zone(zone(nth)).allow_unloadable())
         .add_plugins(player::plugin)
         .insert_resource(FallbackErrorHandler(report))
         .insert_resource(Here {
@@ -121,6 +114,15 @@ fn world(shard: &Shard, settings: &Settings) -> App {
             build,
             is_resting,
         });
+    let world = app.world_mut();
+    world.add_saved_component::<Ledger>("ledger");
+    match build {
+        1 => world.add_saved_component::<Wounds>("wounds"),
+        _ => world.add_versioned_component("wounds", 2, |older| {
+            let Wounds(old) = older.read()?;
+            Ok(Scars { old, new: 0 })
+        }),
+    }
     app
 }
 

@@ -12,6 +12,7 @@ use bevy_app::prelude::*;
 use bevy_due::{
     DuePlugin,
     message::{MessageComponent, Packet},
+    save::SaveWorldExt,
     worlds::{
         StableKey, WorldGroups,
         link::{Peer, PeerSettings},
@@ -30,7 +31,7 @@ const MANY: u64 = 1000;
 /// Frames in which nothing is on its way, before a step counts as done.
 const QUIET: u32 = 5;
 
-#[derive(Component, Serialize, Deserialize)]
+#[derive(Component, Clone, Serialize, Deserialize)]
 struct Gold(u64);
 
 fn main() -> Result {
@@ -73,8 +74,9 @@ impl Process {
         let shard = Shard::open_simulated(disk.clone())?;
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()))
-            .add_plugins(shard.zone(zone(nth)).component::<Gold>("gold"))
+            .add_plugins(shard.zone(zone(nth)))
             .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME));
+        app.world_mut().add_saved_component::<Gold>("gold");
         let born = (0..entities).map(|n| (entity(nth, n), Gold(n)));
         app.world_mut().spawn_batch(born.collect::<Vec<_>>());
         let groups = WorldGroups::new();

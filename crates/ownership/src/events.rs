@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 
 /// A durable entity has come into this world: from another zone, or from the journal after a restart.
 ///
-/// It has its timers and its declared components. Observe this to insert what is not stored: its
+/// It has its timers and its registered components. Observe this to insert what is not stored: its
 /// [`MessageComponent`](bevy_due::message::MessageComponent), its observers, its appearance.
 #[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {

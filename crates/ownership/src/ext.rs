@@ -8,7 +8,7 @@ use crate::changes::{Letter, Noted, Outgoing};
 /// Moves durable entities and sends their letters.
 pub trait DurableEntityCommandsExt {
     /// Moves the entity to another zone, with everything that it owns: timers, cooldowns, waiting mail, open
-    /// requests, letters, and the declared components.
+    /// requests, letters, and the registered components.
     ///
     /// It leaves at the end of the frame, and arrives there exactly once, whichever process dies on the way. Until it has
     /// left, a later call replaces this one, and a call with the zone in which it is cancels it.

@@ -14,7 +14,6 @@
 
 mod changes;
 mod committer;
-mod components;
 mod error;
 mod events;
 mod ext;

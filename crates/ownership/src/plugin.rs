@@ -3,11 +3,9 @@
 use bevy_app::prelude::*;
 use bevy_due::{DueSystems, worlds::StableKey};
 use bevy_ecs::{observer::IntoObserver, prelude::*};
-use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     changes::{Noted, Outgoing, StoreFrame, note_birth, note_death},
-    components::Declared,
     shard::Shard,
     zone::{ZoneState, open, with_zone},
 };
@@ -30,8 +28,13 @@ use crate::{
 /// # What is stored
 ///
 /// An entity with a `StableKey`, and everything that it owns: timers, cooldowns, pauses, open requests and
-/// waiting mail, as [`bevy_due::moving`] lists them, and the [declared](Self::component) components. All
+/// waiting mail, as [`bevy_due::moving`] lists them, and the components that the game has
+/// [registered](bevy_due::save::SaveWorldExt::add_saved_component). All
 /// else is not: spawn it in a startup system, or when the entity [arrives](crate::Arrived).
+///
+/// Register the components before the first frame, and in all zones between which entities move. Bevy's change detection
+/// finds what to store, so a component that changes without it is stored late. A build that knows only an older version
+/// of a component than that of an entity can't load the entity: see [`allow_unloadable`](Self::allow_unloadable).
 ///
 /// An entity with a `StableKey` that is owned by a durable entity is stored and moves with its owner. It gets no
 /// letters of its own.
@@ -75,7 +78,6 @@ use crate::{
 pub struct ZonePlugin {
     shard: Shard,
     key: StableKey,
-    declared: Vec<Declared>,
     allows_unloadable: bool,
 }
 
@@ -91,78 +93,12 @@ impl Shard {
         ZonePlugin {
             shard: self.clone(),
             key,
-            declared: Vec::new(),
             allows_unloadable: false,
         }
     }
 }
 
 impl ZonePlugin {
-    /// Stores the component `C` of durable entities, and of entities that they own. All zones between which
-    /// entities move must declare it under the same name.
-    ///
-    /// Bevy's change detection finds what to store, so a component that changes without it is stored late.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the name is declared already.
-    #[must_use]
-    pub fn component<C: Component + Serialize + DeserializeOwned>(
-        self,
-        name: &'static str,
-    ) -> Self {
-        let no_older = |_, _: &[u8]| Err("no version is older".into());
-        self.component_with::<C>(name, 0, no_older)
-    }
-
-    /// Like [`component`](Self::component), for a component that has changed since it was first stored. `read_older`
-    /// gets the version and the data of an entity that an older build has stored. The versions of
-    /// [`component`](Self::component) are 0.
-    ///
-    /// The data is in the format of [postcard](https://docs.rs/postcard). A build that knows only an older version than
-    /// that of an entity can't load it: see [`allow_unloadable`](Self::allow_unloadable).
-    ///
-    /// ```
-    /// use bevy_due::worlds::StableKey;
-    /// use bevy_due_ownership::Shard;
-    /// use bevy_ecs::{observer::IntoObserver, prelude::*};
-    /// use serde::{Deserialize, Serialize};
-    ///
-    /// #[derive(Component, Serialize, Deserialize)]
-    /// struct Purse {
-    ///     gold: u64,
-    ///     silver: u64,
-    /// }
-    ///
-    /// # let file = std::env::temp_dir().join(format!("due_versions_{}.redb", std::process::id()));
-    /// # Shard::create(&file)?;
-    /// let shard = Shard::open(&file)?;
-    /// let zone = shard.zone(StableKey(1));
-    /// // Version 0 had gold only.
-    /// let zone = zone.component_with("purse", 1, |_, data| {
-    ///     let gold = postcard::from_bytes(data)?;
-    ///     Ok(Purse { gold, silver: 0 })
-    /// });
-    /// # std::fs::remove_file(file)?;
-    /// # Ok::<(), BevyError>(())
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// Panics if the name is declared already.
-    #[must_use]
-    pub fn component_with<C: Component + Serialize + DeserializeOwned>(
-        mut self,
-        name: &'static str,
-        version: u32,
-        read_older: impl Fn(u32, &[u8]) -> Result<C> + Send + Sync + 'static,
-    ) -> Self {
-        let is_new = self.declared.iter().all(|declared| declared.name != name);
-        assert!(is_new, "a component is declared as {name:?} already");
-        self.declared.push(Declared::new(name, version, read_older));
-        self
-    }
-
     /// Opens the zone also if this build can't load some of its entities. They stay in the file, with their letters,
     /// until a build can load them: see [`Zone::unloadable`](crate::Zone::unloadable). Pauses, clocks and owners that lead to
     /// them are dropped from the other entities, which are stored without them.
@@ -190,9 +126,6 @@ impl Plugin for ZonePlugin {
             .add_systems(PreStartup, open_zone)
             .add_systems(PreUpdate, receive.after(DueSystems::Messages))
             .add_systems(Last, store.in_set(StoreFrame));
-        for declared in &self.declared {
-            (declared.watch)(app);
-        }
     }
 }
 
@@ -200,13 +133,12 @@ fn open_zone(world: &mut World) -> Result {
     let Some(Opening(ZonePlugin {
         shard,
         key,
-        declared,
         allows_unloadable,
     })) = world.remove_resource()
     else {
         return Ok(());
     };
-    let opened = open(world, shard, key, declared, allows_unloadable);
+    let opened = open(world, shard, key, allows_unloadable);
     end_if_failed(world, opened)
 }
 

@@ -33,6 +33,7 @@ use crate::{
 /// use bevy_app::prelude::*;
 /// use bevy_due::{
 ///     prelude::*,
+///     save::SaveWorldExt,
 ///     worlds::{StableKey, WorldGroups},
 /// };
 /// use bevy_due_ownership::{Shard, Zone};
@@ -40,7 +41,7 @@ use crate::{
 /// use bevy_time::TimePlugin;
 /// use serde::{Deserialize, Serialize};
 ///
-/// #[derive(Component, Serialize, Deserialize)]
+/// #[derive(Component, Clone, Serialize, Deserialize)]
 /// struct Gold(u32);
 ///
 /// const HERO: StableKey = StableKey(7);
@@ -51,7 +52,8 @@ use crate::{
 ///     let groups = WorldGroups::new();
 ///     let mut town = App::new();
 ///     town.add_plugins((TimePlugin, DuePlugin::default()));
-///     town.add_plugins(shard.zone(StableKey(1)).component::<Gold>("gold"));
+///     town.add_plugins(shard.zone(StableKey(1)));
+///     town.world_mut().add_saved_component::<Gold>("gold");
 ///     groups.add("zones", &mut town);
 ///     town.update();
 ///     Ok::<_, BevyError>((groups, town))

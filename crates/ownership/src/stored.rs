@@ -1,7 +1,6 @@
 //! The stored form of an entity.
 
 use bevy_due::moving::MovedEntity;
-use bevy_ecs::entity::Entity;
 use serde::{Deserialize, Serialize};
 
 use crate::{outbox::Outbox, zone_clock::Readings};
@@ -22,15 +21,4 @@ pub(crate) struct Body {
     /// A random number of the world that named the entities.
     pub(crate) names: u64,
     pub(crate) moved: MovedEntity,
-    pub(crate) components: Vec<ComponentData>,
-}
-
-/// A declared component.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ComponentData {
-    pub(crate) entity: Entity,
-    pub(crate) name: String,
-    pub(crate) version: u32,
-    #[serde(with = "serde_bytes")]
-    pub(crate) data: Vec<u8>,
 }

@@ -21,7 +21,6 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Real, Time};
 
 use crate::{
-    components::Declared,
     events::MailReturned,
     ids::{Life, Recipient, ZoneId},
     item::{Batch, Item},
@@ -107,7 +106,6 @@ pub(crate) struct ZoneState {
 struct Home {
     me: ZoneId,
     endpoint: Entity,
-    declared: Vec<Declared>,
     shard: Shard,
     sender: MessageSender,
     /// A random number of this world, which names entities.

@@ -1,11 +1,11 @@
-//! The entities that have changed since a snapshot.
+//! The entities that have changed since a since.
 
 use alloc::vec::Vec;
 
 use bevy_ecs::{entity::EntityHashSet, prelude::*, relationship::Relationship};
 
 use super::{
-    TimerSnapshot, check, check_world,
+    ChangeMark, check, check_world,
     log::{Changes, Log, end_journals},
     states::differing,
 };
@@ -22,16 +22,16 @@ use crate::{
 
 /// Returns the entities that have changed since a snapshot, in order.
 #[track_caller]
-pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<Entity> {
+pub(crate) fn changed_since(world: &mut World, since: &ChangeMark) -> Vec<Entity> {
     check(world, "ask for changes");
-    check_world(world, snapshot);
+    check_world(world, since);
     world.flush();
     end_journals(world);
-    let changes = world.resource::<Log>().changes_since(&snapshot.token);
-    let clocks = ChangedClocks::since(&snapshot.clocks, world);
+    let changes = world.resource::<Log>().changes_since(&since.token);
+    let clocks = ChangedClocks::since(&since.clocks, world);
     let queues = world.resource::<TimerQueues>();
     let mut changed = Vec::new();
-    queues.add_changed(world, &snapshot.queues, &changes.timers, &mut changed);
+    queues.add_changed(world, &since.queues, &changes.timers, &mut changed);
     let kinds = &world.resource::<Log>().kinds;
     changed.extend(differing(&changes.states, world, kinds, |_| true));
     changed.extend(
@@ -46,7 +46,7 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
         // Systems write to it unseen.
         changed.extend(holders_of(world, id).filter(|&entity| {
             let ticks = world.entity(entity).get_change_ticks_by_id(id);
-            ticks.is_some_and(|ticks| ticks.is_changed(snapshot.tick, now))
+            ticks.is_some_and(|ticks| ticks.is_changed(since.tick, now))
         }));
     }
     // An effect is saved with its owner or its target, and may have switched between the two.

@@ -59,7 +59,7 @@ pub(super) fn spawned_since(
     let now = world.read_change_tick();
     let is_new = |entity: &Entity| {
         let tick = world.entities().entity_get_spawn_or_despawn_tick(*entity);
-        tick.is_some_and(|tick| tick.is_newer_than(snapshot.tick, now))
+        tick.is_some_and(|tick| tick.is_newer_than(snapshot.mark.tick, now))
     };
     let changed = states.iter().map(|(entity, _)| names.latest(entity));
     let holders = changed.filter(|&entity| has_any(world, kinds, entity));

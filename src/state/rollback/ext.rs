@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
-use super::{TimerSnapshot, changed_since, restore_timers, snapshot_timers};
+use super::{
+    ChangeMark, TimerSnapshot, changed_since, mark_changes, restore_timers, snapshot_timers,
+};
 
 /// Takes the timers and messages of a [`World`] back to an earlier state.
 pub trait RollbackWorldExt {
@@ -90,11 +92,25 @@ pub trait RollbackWorldExt {
     /// ```
     fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>);
 
-    /// Returns the entities whose timers or components of this crate have changed since a snapshot, in
+    /// Begins to note what changes, for [`changed_since`](Self::changed_since).
+    ///
+    /// Prefer it to a [snapshot](Self::snapshot_timers) that is never restored: it copies no component of your game, and
+    /// no message.
+    ///
+    /// # Panics
+    ///
+    /// Panics in a world without the plugin, and in a handler of a timer.
+    ///
+    /// # Time complexity
+    ///
+    /// As for a snapshot, without registered components and messages.
+    fn mark_changes(&mut self) -> ChangeMark;
+
+    /// Returns the entities whose timers or components of this crate have changed since a mark or a snapshot, in
     /// order, each once.
     ///
     /// Use it to store entities that must survive the end of the process: after each frame, store the
-    /// entities that have changed since the previous one, and take the next snapshot.
+    /// entities that have changed since the previous one, and set the next mark.
     ///
     /// An entity has changed if a timer or a lifetime on it was armed, fired, finished, was paused, moved or
     /// cancelled, if a component of this crate was inserted, removed or changed, if a registered component was written,
@@ -149,19 +165,19 @@ part of this: it is in the data, but does not count as a change."
     /// let slow = app.world_mut().spawn(Timer::every(60.0)).id();
     /// app.update(); // Bevy's first frame takes no time.
     ///
-    /// let mut snapshot = app.world_mut().snapshot_timers();
+    /// let mut mark = app.world_mut().mark_changes();
     /// let mut stored = Vec::new();
     /// for _ in 0..4 {
     ///     app.update();
-    ///     stored.push(app.world_mut().changed_since(&snapshot));
-    ///     snapshot = app.world_mut().snapshot_timers();
+    ///     stored.push(app.world_mut().changed_since(&mark));
+    ///     mark = app.world_mut().mark_changes();
     /// }
     /// assert_eq!(stored, [vec![], vec![fast], vec![], vec![fast]]);
     ///
     /// app.world_mut().entity_mut(slow).insert(Paused);
-    /// assert_eq!(app.world_mut().changed_since(&snapshot), [slow]);
+    /// assert_eq!(app.world_mut().changed_since(&mark), [slow]);
     /// ```
-    fn changed_since(&mut self, snapshot: &TimerSnapshot) -> Vec<Entity>;
+    fn changed_since(&mut self, since: impl AsRef<ChangeMark>) -> Vec<Entity>;
 }
 
 impl RollbackWorldExt for World {
@@ -173,7 +189,11 @@ impl RollbackWorldExt for World {
         restore_timers(self, snapshot, entities);
     }
 
-    fn changed_since(&mut self, snapshot: &TimerSnapshot) -> Vec<Entity> {
-        changed_since(self, snapshot)
+    fn mark_changes(&mut self) -> ChangeMark {
+        mark_changes(self)
+    }
+
+    fn changed_since(&mut self, since: impl AsRef<ChangeMark>) -> Vec<Entity> {
+        changed_since(self, since.as_ref())
     }
 }

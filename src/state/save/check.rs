@@ -124,10 +124,9 @@ pub(crate) fn check_map(world: &World, map: &EntityHashMap<Entity>) -> Result<()
 
 /// Checks that no component is there twice.
 fn check_parts(SavedEntity { entity, parts }: &SavedEntity) -> Result<(), LoadError> {
-    for (nth, part) in parts.iter().enumerate() {
-        let is_same =
-            |other: &Part| discriminant(other) == discriminant(part) && other.name() == part.name();
-        if parts[..nth].iter().any(is_same) {
+    let mut seen = HashSet::new();
+    for part in parts {
+        if !seen.insert((discriminant(part), part.name())) {
             return Err(LoadError::DuplicateComponent(*entity, part.name().into()));
         }
     }

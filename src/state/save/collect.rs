@@ -219,7 +219,7 @@ impl<'w> Collector<'w> {
         let is_saved = |kind| !matches!(kind, PartKind::MovedRequest | PartKind::Has(_));
         for mut part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
             if let Some((kind, timer)) = part.timer_mut() {
-                timer.state = states.read(entity, kind);
+                timer.state = states.read(entity, kind).map(Box::new);
                 parts.extend(timer.state.is_some().then_some(part));
                 continue;
             }

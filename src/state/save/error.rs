@@ -138,7 +138,7 @@ pub enum LoadError {
     /// A component of the game can't be deserialized.
     #[error(
         "the component {component:?} of saved entity {entity} can't be deserialized: {error}; if it has changed since, \
-         register it under another name"
+         give it a version with `add_versioned_component`"
     )]
     Component {
         /// The saved entity.

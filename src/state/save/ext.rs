@@ -1,6 +1,6 @@
 //! The extension trait of [`World`].
 
-use alloc::{borrow::Cow, vec::Vec};
+use alloc::{borrow::Cow, format, vec::Vec};
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use serde::{Serialize, de::DeserializeOwned};
@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     LoadError, SaveError, SavedTimers, Unsavable, load_timers, save_all, save_entity, save_timers,
 };
-use crate::state::component::SavedComponents;
+use crate::state::component::{OlderComponent, SavedComponents};
 
 /// Saves the timers and messages of a [`World`], and loads them.
 pub trait SaveWorldExt {
@@ -25,10 +25,9 @@ pub trait SaveWorldExt {
     /// observers of `Add` and `Insert` run as for any other insertion. A `Timer` that they insert on the entity gives way
     /// to what was saved, but a clock, an owner or a pause does not.
     ///
-    /// The data is in the format `postcard`, which knows no names of fields. It can't represent attributes of serde such
-    /// as `skip_serializing_if` and `untagged`: a save of such a component is an error. To load an earlier save after a
-    /// change of the fields, register the changed type under a new name, and keep the earlier one. The load does not
-    /// notice two fields that have changed places.
+    /// The data has the names of the fields, so a field that you add with `#[serde(default)]` can be missing in an earlier
+    /// save. For any other change, use [`add_versioned_component`](Self::add_versioned_component). A component that can't
+    /// be read after it was written is an error when it is saved. So is one that is nested deeper than 128 levels.
     ///
     /// # Panics
     ///
@@ -80,6 +79,54 @@ pub trait SaveWorldExt {
     fn add_saved_component<C: Component + Clone + Serialize + DeserializeOwned>(
         &mut self,
         name: impl Into<Cow<'static, str>>,
+    );
+
+    /// Saves the component `C` of your game with the timers, as [`add_saved_component`](Self::add_saved_component) does,
+    /// in a version of its own.
+    ///
+    /// Raise the version whenever the serialized form of the component changes. `read_older` gets what earlier versions
+    /// have saved. A component that was added without a version has version 1.
+    ///
+    /// A later version than this one is a [`LoadError`](crate::save::LoadError), and so is an error of `read_older`.
+    ///
+    /// # Panics
+    ///
+    /// Panics as `add_saved_component` does, and if `version` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{prelude::*, save::SaveWorldExt};
+    /// use bevy_ecs::prelude::*;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Component, Clone, Serialize, Deserialize)]
+    /// struct Health {
+    ///     now: u32,
+    ///     most: u32,
+    /// }
+    ///
+    /// /// Version 1 of `Health`.
+    /// #[derive(Deserialize)]
+    /// struct HealthV1(u32);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins(DuePlugin::default());
+    /// app.world_mut().add_versioned_component("health", 2, |older| match older.version() {
+    ///     1 => {
+    ///         let HealthV1(now) = older.read()?;
+    ///         Ok(Health { now, most: 100 })
+    ///     }
+    ///     version => Err(format!("no release has saved version {version}").into()),
+    /// });
+    /// ```
+    #[track_caller]
+    fn add_versioned_component<C: Component + Clone + Serialize + DeserializeOwned>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        version: u32,
+        read_older: impl Fn(OlderComponent) -> Result<C> + Send + Sync + 'static,
     );
 
     /// Saves all timers of this world, their owners and their clocks, all [messages](crate::save#messages) on their
@@ -150,7 +197,22 @@ impl SaveWorldExt for World {
         &mut self,
         name: impl Into<Cow<'static, str>>,
     ) {
-        SavedComponents::add::<C>(self, name.into());
+        let none = |older: OlderComponent| {
+            let version = older.version();
+            Err(format!("it has version {version}, and its first version is 1").into())
+        };
+        SavedComponents::add::<C>(self, name.into(), 1, none);
+    }
+
+    #[track_caller]
+    fn add_versioned_component<C: Component + Clone + Serialize + DeserializeOwned>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        version: u32,
+        read_older: impl Fn(OlderComponent) -> Result<C> + Send + Sync + 'static,
+    ) {
+        assert!(version > 0, "the first version of a component is 1");
+        SavedComponents::add(self, name.into(), version, read_older);
     }
 
     fn save_timers(&mut self) -> Result<SavedTimers, SaveError> {

@@ -130,7 +130,7 @@ fn put_states(world: &mut World, saved: &[SavedEntity], entities: &mut EntityHas
     let mut states = Vec::new();
     for SavedEntity { entity, parts } in saved {
         let timers = parts.iter().filter_map(Part::timer);
-        let timers = timers.filter_map(|(kind, timer)| Some((kind, timer.state?)));
+        let timers = timers.filter_map(|(kind, timer)| Some((kind, *timer.state.clone()?)));
         states.extend(timers.map(|(kind, state)| (state.order(), entities[entity], kind, state)));
     }
     states.sort_by_key(|&(order, ..)| order);

@@ -1,14 +1,17 @@
 //! Which changes are reported, one by one.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 use bevy_app::{App, First};
 use bevy_due::{
     Clock, Clocks, OnClock, OwnedBy, Paused, Timer,
     clock::{ClockMut, SpeedModifier},
     conditions::run_clock_if,
-    message::Packet,
+    message::{MessageWorldExt, Packet},
     moving::MoveWorldExt,
     prelude::*,
     rollback::{RollbackWorldExt, TimerSnapshot},
+    save::SaveWorldExt,
     timer::{Keyed, Pauses},
 };
 #[cfg(feature = "worlds")]
@@ -19,6 +22,8 @@ use bevy_ecs::{
     prelude::*,
     system::RunSystemOnce,
 };
+
+use serde::{Deserialize, Serialize};
 
 use crate::support::{advance_ms, change_clock, ms, unobserved_app};
 
@@ -493,4 +498,45 @@ fn a_copy_stays_good_while_a_condition_holds_its_clock() {
 fn a_snapshot_of_another_world_is_refused() {
     let snapshot = Cast::new().world().snapshot_timers();
     Cast::new().world().changed_since(&snapshot);
+}
+
+/// The number of clones of [`Counted`].
+static CLONES: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Component, Serialize, Deserialize)]
+struct Counted(u32);
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        CLONES.fetch_add(1, Ordering::Relaxed);
+        Self(self.0)
+    }
+}
+
+#[test]
+fn a_mark_clones_no_component_and_no_message() {
+    #[derive(Message)]
+    struct Note;
+
+    let mut app = unobserved_app();
+    let world = app.world_mut();
+    world.add_saved_component::<Counted>("counted");
+    let counted: Vec<Entity> = (0..100).map(|nth| world.spawn(Counted(nth)).id()).collect();
+    let mut mark = world.mark_changes();
+    for frame in 0..10 {
+        advance_ms(&mut app, 10);
+        let world = app.world_mut();
+        world.send(counted[0], Note).expect("there is room");
+        let mut expected = Vec::new();
+        if frame == 5 {
+            world.get_mut::<Counted>(counted[7]).unwrap().0 += 1;
+            expected.push(counted[7]);
+        }
+        assert_eq!(world.changed_since(&mark), expected, "in frame {frame}");
+        mark = world.mark_changes();
+    }
+    assert_eq!(CLONES.load(Ordering::Relaxed), 0);
+    // A snapshot does clone them.
+    drop(app.world_mut().snapshot_timers());
+    assert_eq!(CLONES.load(Ordering::Relaxed), 100);
 }

@@ -3,14 +3,13 @@
 use core::time::Duration;
 
 use bevy_due::{
-    moving::{MoveWorldExt, PutError, TimePassed},
+    moving::{MoveError, MoveWorldExt, PutError, TimePassed},
     worlds::StableKey,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{Entry, State, ZoneState, leave::JOURNAL_LOST, notify, open::cannot_load};
 use crate::{
-    components::{self, Declared},
     events::{Arrived, MoveFailed},
     ids::Life,
     item::{Item, MovedOut, decode},
@@ -26,40 +25,17 @@ const LONGEST_WAY: Duration = Duration::from_secs(60);
 /// Puts stored entities into a world. Each has been away for some time. Hands back what the world can't take.
 pub(super) fn bring_in(
     world: &mut World,
-    declared: &[Declared],
     bodies: Vec<(Body, TimePassed)>,
-) -> Vec<Result<Entity, (Body, BevyError)>> {
-    let mut entities = EntityHashMap::default();
-    let (mut results, mut rest, mut to_put) = (Vec::new(), Vec::new(), Vec::new());
-    for (nth, (body, passed)) in bodies.into_iter().enumerate() {
-        match components::check(declared, &body.components) {
-            Ok(()) => {
-                rest.push((nth, body.names, body.components));
-                to_put.push((body.moved, passed));
-            }
-            Err(error) => results.push((nth, Err((body, error)))),
-        }
-    }
-    let put = world.put_entities(to_put, &mut entities);
-    for ((nth, names, components), put) in rest.into_iter().zip(put) {
-        let result = match put {
-            Ok(entity) => {
-                components::load(world, declared, &components, &entities);
-                Ok(entity)
-            }
-            Err(PutError { moved, reason }) => {
-                let body = Body {
-                    names,
-                    moved,
-                    components,
-                };
-                Err((body, reason.into()))
-            }
-        };
-        results.push((nth, result));
-    }
-    results.sort_unstable_by_key(|&(nth, _)| nth);
-    results.into_iter().map(|(_, result)| result).collect()
+) -> Vec<Result<Entity, (Body, MoveError)>> {
+    let bodies = bodies.into_iter();
+    let parts = bodies.map(|(Body { names, moved }, passed)| (names, (moved, passed)));
+    let (names, moved): (Vec<_>, Vec<_>) = parts.unzip();
+    let put = world.put_entities(moved, &mut EntityHashMap::default());
+    let brought = names.into_iter().zip(put);
+    let brought = brought.map(|(names, put)| {
+        put.map_err(|PutError { moved, reason }| (Body { names, moved }, reason))
+    });
+    brought.collect()
 }
 
 impl ZoneState {
@@ -93,12 +69,12 @@ impl ZoneState {
             return report(world, fenced(key, known, epoch));
         }
         let passed = moved.waited.min(LONGEST_WAY).into();
-        match bring_in(world, &self.home.declared, vec![(body, passed)]).pop() {
+        match bring_in(world, vec![(body, passed)]).pop() {
             None => {}
             Some(Ok(entity)) => self.settle(world, (from, moved), entity, outbox),
             // It has come back to the zone that can't load it any more.
             Some(Err((body, error))) if moved.refused.is_some() => {
-                self.keep_unloadable(world, moved, (body, outbox), error);
+                self.keep_unloadable(world, moved, (body, outbox), &error);
             }
             Some(Err((_, error))) => self.give_back(world, from, moved, error.to_string()),
         }
@@ -153,9 +129,9 @@ impl ZoneState {
         world: &mut World,
         MovedOut { life, epoch, .. }: MovedOut,
         (body, outbox): (Body, Outbox),
-        error: BevyError,
+        error: &MoveError,
     ) {
-        report(world, cannot_load(life.key, &error));
+        report(world, cannot_load(life.key, error));
         let readings = self.storage.readings(world);
         let state = State::Unloadable(Box::new((body, readings)));
         self.own(world, Entry::new(life, epoch, state), outbox);

@@ -182,7 +182,7 @@ impl ZoneState {
     /// Encodes an entity that leaves.
     fn encode(&self, world: &World, life: Life, moved: MovedEntity) -> Result<Vec<u8>> {
         let readings = self.storage.readings(world);
-        let stored = self.stored(life, Some(self.body(world, moved)?), readings);
+        let stored = self.stored(life, Some(self.body(moved)), readings);
         let stored = encode(&stored)?;
         match stored.len() {
             bytes if bytes > MAX_MOVED_BYTES => Err(format!(

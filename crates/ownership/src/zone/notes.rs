@@ -97,11 +97,11 @@ impl ZoneState {
 
     /// Notes whose timers have changed since the last frame that was stored.
     pub(super) fn note_changes(&mut self, world: &mut World) {
-        let changed = match &self.storage.snapshot {
-            Some(snapshot) => world.changed_since(snapshot),
+        let changed = match &self.storage.mark {
+            Some(mark) => world.changed_since(mark),
             None => Vec::new(),
         };
-        self.storage.snapshot = Some(world.snapshot_timers());
+        self.storage.mark = Some(world.mark_changes());
         world.resource_mut::<Noted>().touched.extend(changed);
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bevy_due::{
     message::{MessageComponent, MessageWorldExt, Packet, RefusalReason},
+    moving::MoveError,
     worlds::{
         Refused, StableKey, WorldLink,
         link::{Effect, Liveness, PeerChanged},
@@ -17,7 +18,6 @@ use super::{
 };
 use crate::{
     changes::Outgoing,
-    components::Declared,
     ids::{Life, ZoneId, random},
     item::{Item, decode},
     journal::{Rows, rows},
@@ -47,7 +47,6 @@ pub(crate) fn open(
     world: &mut World,
     shard: Shard,
     key: StableKey,
-    declared: Vec<Declared>,
     allows_unloadable: bool,
 ) -> Result {
     let sender = world.message_sender();
@@ -78,7 +77,6 @@ pub(crate) fn open(
         home: Home {
             me,
             endpoint,
-            declared,
             shard,
             sender,
             names: random(),
@@ -221,7 +219,7 @@ impl ZoneState {
             ((life, epoch, outbox, readings), (body, passed))
         });
         let (rest, bodies): (Vec<_>, Vec<_>) = parts.unzip();
-        let brought = bring_in(world, &self.home.declared, bodies);
+        let brought = bring_in(world, bodies);
         for ((life, epoch, outbox, readings), brought) in rest.into_iter().zip(brought) {
             let key = life.key;
             let state = match brought {
@@ -257,7 +255,7 @@ fn no_group(zone: StableKey) -> String {
 }
 
 /// Says that an entity can't be loaded.
-pub(super) fn cannot_load(key: StableKey, error: &BevyError) -> String {
+pub(super) fn cannot_load(key: StableKey, error: &MoveError) -> String {
     format!(
         "the entity with the stable key {} stays in the journal, because this world can't load it: {error}",
         key.0

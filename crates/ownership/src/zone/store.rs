@@ -10,7 +10,7 @@ use bevy_due::{
     ClockId, DespawnAfter, OnClock,
     message::MessageSender,
     moving::{MoveWorldExt, MovedEntity},
-    rollback::TimerSnapshot,
+    rollback::ChangeMark,
     worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
@@ -19,7 +19,6 @@ use super::{State, Zone, ZoneState};
 use crate::{
     changes::Outgoing,
     committer::{Stall, Submitter},
-    components,
     error::JournalError,
     ids::{Life, Recipient},
     item::{Item, encode},
@@ -51,8 +50,8 @@ pub(super) struct Storage {
     stored: Readings,
     /// What has ended in this frame.
     pub(super) ended: Vec<Change>,
-    /// The timers as the last frame that was stored had them.
-    pub(super) snapshot: Option<TimerSnapshot>,
+    /// When the last frame was stored.
+    pub(super) mark: Option<ChangeMark>,
     wake: Wake,
     /// An entity that despawns when the world has to look after the zone, and after which time it does.
     awake: Option<(Entity, Duration)>,
@@ -80,7 +79,7 @@ impl Storage {
             start,
             stored: Readings::default(),
             ended: Vec::new(),
-            snapshot: None,
+            mark: None,
             wake: Wake {
                 is_wanted: Arc::default(),
                 sender,
@@ -228,11 +227,11 @@ impl ZoneState {
         let here: Vec<_> = here.collect();
         let entities: Vec<_> = here.iter().map(|&(_, entity)| entity).collect();
         for (&(key, _), copy) in here.iter().zip(world.copy_entities(&entities)) {
-            let body = copy.map_err(BevyError::from).and_then(|moved| {
+            let body = copy.map_err(BevyError::from).map(|moved| {
                 for letter in moved.left_out() {
                     report(world, letter.clone());
                 }
-                self.body(world, moved)
+                self.body(moved)
             });
             match body {
                 Ok(body) => changes.extend(self.row(key, body, readings)?),
@@ -262,12 +261,11 @@ impl ZoneState {
     }
 
     /// Returns what an entity of this world has.
-    pub(super) fn body(&self, world: &World, moved: MovedEntity) -> Result<Body> {
-        Ok(Body {
+    pub(super) fn body(&self, moved: MovedEntity) -> Body {
+        Body {
             names: self.home.names,
-            components: components::save(world, &self.home.declared, moved.entities())?,
             moved,
-        })
+        }
     }
 
     /// Returns the stored form of an entity, with its outbox.

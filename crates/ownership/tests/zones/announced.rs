@@ -7,6 +7,7 @@ use bevy_app::prelude::*;
 use bevy_due::{
     DuePlugin, Timer,
     message::{Delivery, MessageComponent, MessageContext, Packet, RefusalReason},
+    save::SaveWorldExt,
     worlds::{
         Parcel, ParcelEntityCommandsExt, StableKey, WorldGroups,
         link::{Peer, PeerSettings},
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{FRAME, GOLD, zone};
 
-#[derive(Component, Default, Serialize, Deserialize)]
+#[derive(Component, Clone, Default, Serialize, Deserialize)]
 struct Gold(u64);
 
 const ASK: u32 = 3;
@@ -49,8 +50,9 @@ impl Process {
         let shard = Shard::open_simulated(SimulatedDisk::new(nth)).unwrap();
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()))
-            .add_plugins(shard.zone(zone(nth)).component::<Gold>("gold"))
+            .add_plugins(shard.zone(zone(nth)))
             .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME));
+        app.world_mut().add_saved_component::<Gold>("gold");
         let mut process = Self {
             groups: WorldGroups::new(),
             app,

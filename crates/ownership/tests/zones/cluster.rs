@@ -7,6 +7,7 @@ use bevy_app::prelude::*;
 use bevy_due::{
     DuePlugin, TimerFired,
     message::{MessageComponent, Packet},
+    save::SaveWorldExt,
     worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{
@@ -150,12 +151,13 @@ impl Cluster {
             shard = shard.with_owners(store.clone()).unwrap();
         }
         let mut plugin = shard.zone(*key);
-        if *knows_ledgers {
-            plugin = plugin.component::<Ledger>("ledger");
-        } else {
+        if !knows_ledgers {
             plugin = plugin.allow_unloadable();
         }
         let mut app = App::new();
+        if *knows_ledgers {
+            app.world_mut().add_saved_component::<Ledger>("ledger");
+        }
         app.add_plugins((TimePlugin, DuePlugin::default()))
             .add_plugins(plugin)
             .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))

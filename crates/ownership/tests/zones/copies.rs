@@ -3,6 +3,7 @@
 use bevy_app::prelude::*;
 use bevy_due::{
     DuePlugin, OwnedBy,
+    save::SaveWorldExt,
     worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{DurableEntityCommandsExt, Shard, SimulatedDisk, Zone};
@@ -198,11 +199,12 @@ fn start_two(disk: &SimulatedDisk, store: Option<MemoryStore>) -> (Shard, WorldG
     let apps = [0, 1].map(|nth| {
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()))
-            .add_plugins(shard.zone(zone(nth)).component::<Ledger>("ledger"))
+            .add_plugins(shard.zone(zone(nth)))
             .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
             .insert_resource(FallbackErrorHandler(|error, context| {
                 eprintln!("{context}: {error}");
             }));
+        app.world_mut().add_saved_component::<Ledger>("ledger");
         groups.add("zones", &mut app);
         app.update();
         app

@@ -10,6 +10,7 @@ use bevy_app::prelude::*;
 use bevy_due::{
     DuePlugin,
     message::{MessageCommandsExt, Packet},
+    save::SaveWorldExt,
     worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{
@@ -193,7 +194,7 @@ fn a_game_that_despawns_everything_ends_its_zone() {
 /// Bevy must not despawn an observer together with what it observes.
 #[test]
 fn a_game_may_despawn_every_entity_in_one_call() {
-    #[derive(Component, Serialize, Deserialize)]
+    #[derive(Component, Clone, Serialize, Deserialize)]
     struct Gold(u64);
 
     /// Lets Bevy despawn by archetypes.
@@ -207,9 +208,10 @@ fn a_game_may_despawn_every_entity_in_one_call() {
     // Its archetype is older than the zone, so the observers of the zone would despawn first.
     let first = app.world_mut().spawn(hero).id();
     app.world_mut().despawn(first);
-    let zone = shard.zone(StableKey(1)).component::<Gold>("gold");
+    let zone = shard.zone(StableKey(1));
     app.insert_resource(FallbackErrorHandler(ignore))
         .add_plugins((TimePlugin, DuePlugin::default(), zone));
+    app.world_mut().add_saved_component::<Gold>("gold");
     let groups = WorldGroups::new();
     groups.add("zones", &mut app);
     app.update();

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use bevy_app::prelude::*;
 use bevy_due::{
     DuePlugin,
+    save::SaveWorldExt,
     worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{Shard, SimulatedDisk, Zone, ZonePlugin};
@@ -19,30 +20,38 @@ use crate::cluster::Cluster;
 
 const HERO: StableKey = StableKey(7);
 
-#[derive(Component, Serialize, Deserialize)]
+#[derive(Component, Clone, Serialize, Deserialize)]
 struct Gold(u64);
 
 /// What became of [`Gold`].
-#[derive(Component, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Purse {
     gold: u64,
     silver: u64,
 }
 
+/// Registers the components of a build of the game.
+type Build = fn(&mut World);
+
 /// Starts a build of the game.
-fn start(disk: &SimulatedDisk, build: impl Fn(ZonePlugin) -> ZonePlugin) -> (WorldGroups, App) {
+fn start(disk: &SimulatedDisk, build: Build) -> (WorldGroups, App) {
     let shard = Shard::open_simulated(disk.after_kill()).unwrap();
-    start_shard(&shard, build)
+    start_shard(&shard, build, |zone| zone)
 }
 
-fn start_shard(shard: &Shard, build: impl Fn(ZonePlugin) -> ZonePlugin) -> (WorldGroups, App) {
+fn start_shard(
+    shard: &Shard,
+    build: Build,
+    set: impl Fn(ZonePlugin) -> ZonePlugin,
+) -> (WorldGroups, App) {
     static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut app = App::new();
     app.add_plugins((TimePlugin, DuePlugin::default()))
         .insert_resource(FallbackErrorHandler(|error: BevyError, _| {
             REPORTED.lock().unwrap().push(error.to_string());
         }))
-        .add_plugins(build(shard.zone(StableKey(1))));
+        .add_plugins(set(shard.zone(StableKey(1))));
+    build(app.world_mut());
     let groups = WorldGroups::new();
     groups.add("zones", &mut app);
     app.update();
@@ -53,7 +62,7 @@ fn start_shard(shard: &Shard, build: impl Fn(ZonePlugin) -> ZonePlugin) -> (Worl
 fn stored() -> SimulatedDisk {
     let disk = SimulatedDisk::new(1);
     let shard = Shard::open_simulated(disk.clone()).unwrap();
-    let (groups, mut app) = start_shard(&shard, first);
+    let (groups, mut app) = start_shard(&shard, first, |zone| zone);
     assert!(app.world().resource::<Zone>().is_new());
     app.world_mut().spawn((HERO, Gold(1000)));
     app.update();
@@ -62,16 +71,16 @@ fn stored() -> SimulatedDisk {
     disk
 }
 
-fn first(zone: ZonePlugin) -> ZonePlugin {
-    zone.component::<Gold>("gold")
+fn first(world: &mut World) {
+    world.add_saved_component::<Gold>("gold");
 }
 
-fn second(zone: ZonePlugin) -> ZonePlugin {
-    zone.component_with("gold", 1, |version, data| {
-        assert_eq!(version, 0);
-        let Gold(gold) = postcard::from_bytes(data)?;
+fn second(world: &mut World) {
+    world.add_versioned_component("gold", 2, |older| {
+        assert_eq!(older.version(), 1);
+        let Gold(gold) = older.read()?;
         Ok(Purse { gold, silver: 0 })
-    })
+    });
 }
 
 #[test]
@@ -90,9 +99,9 @@ fn a_later_build_reads_what_an_older_one_has_stored() {
 #[test]
 fn a_build_that_cannot_load_an_entity_ends_its_world() {
     let disk = stored();
-    let (_groups, app) = start(&disk, |zone| zone.component::<Purse>("gold"));
+    let (_groups, app) = start(&disk, |world| world.add_saved_component::<Purse>("gold"));
     assert_eq!(app.should_exit(), Some(AppExit::error()));
-    let (_groups, app) = start(&disk, |zone| zone);
+    let (_groups, app) = start(&disk, |_| ());
     assert_eq!(app.should_exit(), Some(AppExit::error()));
     let (_groups, app) = start(&disk, first);
     assert_eq!(app.should_exit(), None);
@@ -102,7 +111,7 @@ fn a_build_that_cannot_load_an_entity_ends_its_world() {
 fn an_older_build_can_go_on_without_what_it_does_not_know() {
     let disk = stored();
     let upgraded = Shard::open_simulated(disk.clone()).unwrap();
-    let (groups, mut app) = start_shard(&upgraded, second);
+    let (groups, mut app) = start_shard(&upgraded, second, |zone| zone);
     let hero = app.world().resource::<Zone>().entity(HERO).unwrap();
     app.world_mut().get_mut::<Purse>(hero).unwrap().silver = 3;
     app.update();
@@ -110,7 +119,7 @@ fn an_older_build_can_go_on_without_what_it_does_not_know() {
     drop((groups, app, upgraded));
 
     let back = Shard::open_simulated(disk.clone()).unwrap();
-    let (groups, mut app) = start_shard(&back, |zone| first(zone).allow_unloadable());
+    let (groups, mut app) = start_shard(&back, first, ZonePlugin::allow_unloadable);
     assert_eq!(app.should_exit(), None);
     let zone = app.world().resource::<Zone>();
     assert_eq!(zone.entity(HERO), None);

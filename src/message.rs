@@ -36,7 +36,8 @@ pub use {
 
 #[cfg(feature = "serialize")]
 pub(crate) use {
-    codec::MessageCodecs,
+    codec::{Encoder, MessageCodecs},
+    component::turn_of,
     directory::{name_of_request, request_with_name},
     mail::{MailRef, name_of_recipients},
     request::Route,

@@ -73,7 +73,7 @@ pub(crate) use fast_forward::{
 };
 #[cfg(feature = "serialize")]
 pub(crate) use insert_for::know_component;
-pub(crate) use insert_for::{check_component, insert_for};
+pub(crate) use insert_for::{check_component, end_since, insert_for, limited_by};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
 pub(crate) use keyed::{insert_keyed, keyed, refresh_keyed, set_keyed, take_key};

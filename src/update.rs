@@ -203,6 +203,12 @@ impl UpdateContext<'_> {
 }
 
 impl UpdateComponent {
+    /// Returns the place among the callbacks of the world. It rises with the order of their calls.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn turn(&self) -> Option<u64> {
+        self.seat.get().map(|(_, number)| number)
+    }
+
     /// Creates a component that calls `callback` every frame.
     ///
     /// The callback may return a `Result`. Keep its state in components, where other code can see

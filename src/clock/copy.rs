@@ -77,8 +77,12 @@ pub(crate) struct ChangedClocks {
 }
 
 impl ChangedClocks {
-    /// Compares the clocks of a world with a copy.
-    pub(crate) fn since(copy: &ClocksCopy, world: &World) -> Self {
+    /// Compares the clocks of a world with a copy. Those on the entities of `modified` count as changed.
+    pub(crate) fn since(
+        copy: &ClocksCopy,
+        world: &World,
+        modified: impl Iterator<Item = Entity>,
+    ) -> Self {
         let (before, now) = (&copy.table, world.resource::<ClockTable>());
         let mut changed = Self::default();
         for key in 0..before.rows.len().max(now.rows.len()) {
@@ -90,6 +94,9 @@ impl ChangedClocks {
                 changed.ids.extend(before.id(key));
                 changed.add(now, key);
             }
+        }
+        for key in modified.filter_map(|clock| now.key_of(clock)) {
+            changed.add(now, key);
         }
         changed
     }

@@ -59,6 +59,13 @@ impl ClockState {
         self.clock.parent()
     }
 
+    /// Leaves the clock without a parent.
+    pub(crate) fn lose_parent(&mut self) {
+        if let Parent::Default(parent) | Parent::Chosen(parent) = &mut self.clock.parent {
+            *parent = Entity::PLACEHOLDER.into();
+        }
+    }
+
     /// Lets the game clock drive this one.
     pub(crate) fn leave_parent(&mut self) {
         self.clock.parent = Parent::Chosen(ClockId::Virtual);
@@ -148,14 +155,18 @@ impl<'w> ClockTimes<'w> {
         })
     }
 
-    /// Returns the state of the clock on an entity. A clock that has no parent any more, or not yet, has none there.
+    /// Returns the state of the clock on an entity. One that waits because its parent runs on it has no parent there.
     pub(crate) fn read_of(&mut self, entity: EntityRef) -> Option<ClockState> {
         let Some(key) = self.table.key_of(entity.id()) else {
             return entity.get::<Clock>().cloned().map(ClockState::from);
         };
         let mut state = self.read(key)?;
-        if self.table.rows.get(key)?.driver == Driver::Missing {
-            state.clock.parent = Parent::Chosen(Entity::PLACEHOLDER.into());
+        let is_waiting = self.table.rows.get(key)?.driver == Driver::Missing;
+        if is_waiting
+            && let Some(parent) = state.parent()
+            && self.table.find(parent).is_ok()
+        {
+            state.lose_parent();
         }
         Some(state)
     }

@@ -9,14 +9,21 @@ use bevy_platform::collections::HashMap;
 use super::{
     mail::{Recipient, Role},
     queue::Letter,
+    request::NoAnswer,
 };
 
 /// The codecs of a world.
 #[derive(Resource, Default)]
 pub(crate) struct MessageCodecs {
-    /// By type, the name of the codec and a function that turns a message into bytes.
-    encoders: HashMap<TypeId, (Cow<'static, str>, Box<Encode>)>,
+    encoders: HashMap<TypeId, Encoder>,
     decoders: HashMap<Cow<'static, str>, Box<Decode>>,
+}
+
+/// What a save does with a message of a type.
+pub(crate) enum Encoder {
+    /// It turns the message into bytes, under the name of the codec.
+    Codec(Cow<'static, str>, Box<Encode>),
+    LeaveOut,
 }
 
 type Encode = dyn Fn(&dyn Any) -> Result<Vec<u8>> + Send + Sync;
@@ -45,13 +52,31 @@ impl MessageCodecs {
             encode(message.ok_or_else(|| format!("it is no `{}`", type_name::<M>()))?)
         });
         let decode = move |data: &[u8], to, role| Ok(Letter::new(to, decode(data)?, role));
-        self.encoders
-            .insert(TypeId::of::<M>(), (name.clone(), encode));
+        let encoder = Encoder::Codec(name.clone(), encode);
+        self.encoders.insert(TypeId::of::<M>(), encoder);
         self.decoders.insert(name, Box::new(decode));
     }
 
-    /// Returns the codec of a message: its name, and a function that turns the message into bytes.
-    pub(crate) fn encoder(&self, message: &dyn Any) -> Option<&(Cow<'static, str>, Box<Encode>)> {
+    /// Lets saves leave messages of the type `M` out.
+    #[track_caller]
+    pub(super) fn leave_out<M: Message>(&mut self) {
+        let before = self.encoders.insert(TypeId::of::<M>(), Encoder::LeaveOut);
+        assert!(
+            !matches!(before, Some(Encoder::Codec(..))),
+            "the message `{}` has a codec: register the codec, or leave the message out",
+            type_name::<M>()
+        );
+    }
+
+    /// Returns `true` if other types have codecs, and this one has none.
+    pub(super) fn lack<M: Message>(&self) -> bool {
+        let this = TypeId::of::<M>();
+        let is_data = this == TypeId::of::<NoAnswer>() || self.encoders.contains_key(&this);
+        !self.encoders.is_empty() && !is_data
+    }
+
+    /// Returns what a save does with a message.
+    pub(crate) fn encoder(&self, message: &dyn Any) -> Option<&Encoder> {
         self.encoders.get(&message.type_id())
     }
 

@@ -234,6 +234,14 @@ impl fmt::Debug for MessageComponent {
     }
 }
 
+/// Returns the place of an entity among the followers of the first topic that it follows.
+#[cfg(feature = "serialize")]
+pub(crate) fn turn_of(world: &World, entity: EntityRef) -> Option<u64> {
+    let first = entity.get::<MessageComponent>()?.follows.first()?.topic;
+    let followers = &world.get_resource::<Mailbag>()?.followers;
+    followers.turn_of(first, entity.id())
+}
+
 fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     follow(world, entity);
 }

@@ -111,9 +111,15 @@ impl Following {
         self.takers.clear();
     }
 
+    /// Returns the number of an entity.
+    fn number_of(&self, entity: Entity) -> Option<u64> {
+        let (number, _) = self.roster.at(*self.places.get(&entity)?)?;
+        Some(number)
+    }
+
     fn leave(&mut self, entity: Entity) {
-        let place = self.places.remove(&entity);
-        let number = place.and_then(|place| self.roster.at(place).map(|(number, _)| number));
+        let number = self.number_of(entity);
+        self.places.remove(&entity);
         if number
             .and_then(|number| self.roster.leave(number))
             .is_some()
@@ -218,6 +224,12 @@ impl Followers {
     #[cfg(feature = "worlds")]
     pub(crate) fn is_followed(&self, topic: Topic) -> bool {
         self.by_topic.contains_key(&topic)
+    }
+
+    /// Returns the number of an entity among the followers of a topic.
+    #[cfg(feature = "serialize")]
+    pub(super) fn turn_of(&self, topic: Topic, entity: Entity) -> Option<u64> {
+        self.by_topic.get(&topic)?.number_of(entity)
     }
 
     /// Returns the number of the next follower of any topic.

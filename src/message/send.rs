@@ -296,6 +296,44 @@ pub trait MessageWorldExt: BorrowMut<World> {
         let mut codecs = self.borrow_mut().get_resource_or_init::<MessageCodecs>();
         codecs.add(name.into(), encode, decode);
     }
+
+    /// Declares that messages of the type `M` are not [saved](crate::save): a save leaves those on their way out, and
+    /// they do not move with an entity.
+    ///
+    /// Without this call and without a [codec](Self::add_message_codec), a message on its way is an error of the save,
+    /// so that nothing is lost in silence. In a world with codecs, a warning names such a type when an entity starts to
+    /// follow it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the type has a codec.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{message::MessageWorldExt, prelude::*, save::SaveWorldExt};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// #[derive(Message)]
+    /// struct Hover;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let button = app.world_mut().spawn_empty().id();
+    /// app.world_mut().send(button, Hover).unwrap();
+    /// assert!(app.world_mut().save_timers().is_err());
+    ///
+    /// app.world_mut().leave_out_message::<Hover>();
+    /// assert!(app.world_mut().save_timers().is_ok());
+    /// ```
+    #[cfg(feature = "serialize")]
+    #[track_caller]
+    fn leave_out_message<M: Message>(&mut self) {
+        let mut codecs = self.borrow_mut().get_resource_or_init::<MessageCodecs>();
+        codecs.leave_out::<M>();
+    }
 }
 
 /// A message or function that could not be sent, with the reason.

@@ -1,5 +1,9 @@
 //! Messages from Bevy's writers.
 
+#[cfg(feature = "serialize")]
+use alloc::format;
+#[cfg(feature = "serialize")]
+use core::any::type_name;
 use core::{mem, ops::Range};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
@@ -11,6 +15,8 @@ use super::{
     mailbag::Mailbag,
 };
 use crate::call::{pump, run_system};
+#[cfg(feature = "serialize")]
+use crate::{message::MessageCodecs, report::report};
 
 /// The progress of the delivery of a type that Bevy's writers write. The messages stay in Bevy's buffers for
 /// other readers.
@@ -41,6 +47,23 @@ pub(super) fn start<M: Message>(world: &mut DeferredWorld) {
             waiting: next..next,
             round: None,
         });
+        #[cfg(feature = "serialize")]
+        warn_without_codec::<M>(world);
+    }
+}
+
+/// Warns of a type that a save could meet, in a game that saves others. A game learns it from the first follower, not
+/// from a save that fails.
+#[cfg(feature = "serialize")]
+fn warn_without_codec<M: Message>(world: &World) {
+    let codecs = world.get_resource::<MessageCodecs>();
+    if codecs.is_some_and(MessageCodecs::lack::<M>) {
+        let error = format!(
+            "messages of the type `{}` have no codec, so a save or a move that meets one on its way fails: call \
+             `add_message_codec` or `leave_out_message` at start-up",
+            type_name::<M>()
+        );
+        report::<M>(world, BevyError::warning(error));
     }
 }
 

@@ -317,6 +317,20 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
     }
 }
 
+/// Inserts a component again that another one has brought along since a tick.
+pub(super) fn insert_again<C: Component>(world: &mut World, entity: Entity, since: Tick) {
+    let now = world.change_tick();
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return;
+    };
+    let ticks = entity.get_change_ticks::<C>();
+    if ticks.is_some_and(|ticks| ticks.is_added(since, now))
+        && let Some(component) = entity.take::<C>()
+    {
+        entity.insert(component);
+    }
+}
+
 /// Returns the entities with a component.
 pub(super) fn holders_of(world: &World, id: ComponentId) -> impl Iterator<Item = Entity> {
     let archetypes = world.archetypes();

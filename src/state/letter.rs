@@ -13,8 +13,8 @@ use thiserror::Error;
 
 use super::save::{LoadError, SaveError, SavedTimers};
 use crate::message::{
-    Delivery, Letter, MailRef, Mailbag, MessageCodecs, NoAnswer, Packet, Recipient, RemoteAsker,
-    ReplyTo, Request, Role, Route, name_of_recipients, visit_letters,
+    Delivery, Encoder, Letter, MailRef, Mailbag, MessageCodecs, NoAnswer, Packet, Recipient,
+    RemoteAsker, ReplyTo, Request, Role, Route, name_of_recipients, visit_letters,
 };
 #[cfg(feature = "worlds")]
 use crate::worlds::{StableKey, post_reply};
@@ -102,11 +102,13 @@ impl MailData {
     /// there gets its reply from another world. A message to all whose delivery has begun goes to each of the
     /// other followers.
     pub(super) fn add(&mut self, world: &World, letter: MailRef, name: &dyn Fn(Entity) -> Entity) {
-        let content = content(world, letter);
-        let data =
-            content.and_then(|content| Ok((role(world, letter.role, &content, name)?, content)));
+        let data = content(world, letter).and_then(|content| match content {
+            Some(content) => Ok(Some((role(world, letter.role, &content, name)?, content))),
+            None => Ok(None),
+        });
         let (role, content) = match data {
-            Ok(data) => data,
+            Ok(Some(data)) => data,
+            Ok(None) => return,
             Err(reason) => {
                 return self.unsavable.push(UnsavableMail {
                     to: letter.to.delivery(),
@@ -169,21 +171,26 @@ pub(super) fn name_in(names: &EntityHashMap<Entity>) -> impl Fn(Entity) -> Entit
     |entity| names.get(&entity).copied().unwrap_or(Entity::PLACEHOLDER)
 }
 
-fn content(world: &World, letter: MailRef) -> Result<Content, UnsavableReason> {
+/// Returns a message as data, unless the game leaves its type out.
+fn content(world: &World, letter: MailRef) -> Result<Option<Content>, UnsavableReason> {
     let (message, _) = letter.payload.content();
     if let Some(packet) = message.downcast_ref::<Packet>() {
-        return Ok(Content::Packet(packet.clone()));
+        return Ok(Some(Content::Packet(packet.clone())));
     }
     if let Some(&no_answer) = message.downcast_ref::<NoAnswer>() {
-        return Ok(Content::NoAnswer(no_answer));
+        return Ok(Some(Content::NoAnswer(no_answer)));
     }
     let codecs = world.get_resource::<MessageCodecs>();
-    let codec = codecs.and_then(|codecs| codecs.encoder(message));
-    let (name, encode) = codec.ok_or(UnsavableReason::NoCodec)?;
-    let data = encode(message);
-    let data = data.map_err(|error| UnsavableReason::Encode(error.to_string()))?;
-    let name = name.clone();
-    Ok(Content::Named { name, data })
+    let encoder = codecs.and_then(|codecs| codecs.encoder(message));
+    match encoder.ok_or(UnsavableReason::NoCodec)? {
+        Encoder::Codec(name, encode) => {
+            let data = encode(message);
+            let data = data.map_err(|error| UnsavableReason::Encode(error.to_string()))?;
+            let name = name.clone();
+            Ok(Some(Content::Named { name, data }))
+        }
+        Encoder::LeaveOut => Ok(None),
+    }
 }
 
 fn role(

@@ -51,6 +51,12 @@ macro_rules! parts {
             /// The time on the clock of the cooldown.
             #[cfg(feature = "serialize")]
             CooldownNow(Duration),
+            /// The places among the update callbacks and among the followers of messages.
+            #[cfg(feature = "serialize")]
+            Turns {
+                update: Option<u64>,
+                message: Option<u64>,
+            },
             /// A component of the game.
             #[cfg(feature = "serialize")]
             Component(Box<ComponentData>),
@@ -145,6 +151,7 @@ macro_rules! parts {
                     $(Self::$mark => stringify!($mark),)*
                     $(Self::$list(_) => stringify!($list),)*
                     Self::CooldownNow(_) => "CooldownNow",
+                    Self::Turns { .. } => "Turns",
                     Self::Component(data) => &data.name,
                     Self::Has(_) => "Has",
                 }
@@ -163,7 +170,7 @@ macro_rules! parts {
                     #[cfg(feature = "serialize")]
                     Self::Clock(_) => PartKind::Clock,
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::Component(_) => return None,
+                    Self::CooldownNow(_) | Self::Turns { .. } | Self::Component(_) => return None,
                 })
             }
 
@@ -182,7 +189,7 @@ macro_rules! parts {
                     $(Self::$list(_) => {})*
                     Self::Has(_) => {}
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::Component(_) => {}
+                    Self::CooldownNow(_) | Self::Turns { .. } | Self::Component(_) => {}
                 }
             }
 

@@ -17,9 +17,11 @@
 //! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey), unless you have registered them |
 //! | [`OnClock`](crate::OnClock) | what a system writes to a `Cooldown` or an `OnClock` with [`bypass_change_detection`](bevy_ecs::change_detection::DetectChangesMut::bypass_change_detection) |
+//! | what [`insert_for`](crate::DueEntityCommandsExt::insert_for) has inserted since: it goes again | what it had inserted before, and what has gone since, unless you have registered the component |
 //! | the order in which an owner got its entities | a place in that order that [`insert_related`](bevy_ecs::world::EntityWorldMut::insert_related) has changed |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
-//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again, unless a registered component requires them. It comes last in the order of its kind |
+//! | entities that existed, also as new [children](ChildOf) of newer ones: they lose these parents | Bevy's hierarchy, unless you have registered `ChildOf` |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again, unless a registered component requires them. It comes last in the order of its kind. What a registered component has brought along since goes with it |
 //! | messages on their way, and whose turn it is among the followers that are there | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
 #![cfg_attr(
     feature = "serialize",
@@ -95,11 +97,11 @@ use core::fmt;
 use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*, world::WorldId};
 use bevy_platform::sync::Arc;
 
-use super::component::{ComponentCopies, SavedComponents};
+use super::component::{ComponentCopies, SavedComponents, insert_again};
 use crate::{
     clock::{Age, ClockKey, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, MessageComponent},
-    timer::{QueuesMark, RunDepth, TimerQueues, add_modified_clocks},
+    timer::{QueuesMark, RunDepth, TimerQueues, add_modified_clocks, end_since, limited_by},
     update::{UpdateComponent, leave_later_clocks},
 };
 use changed::changed_since;
@@ -230,15 +232,11 @@ fn restore_timers(
     let states = &changes.states;
     let respawned = respawn(world, snapshot, (states, &mut names), entities);
     let new = spawned_since(world, snapshot, (states, &names));
-    let is_there = |entity: &Entity| world.entities().contains_spawned(*entity);
-    let mut given: EntityHashMap<Entity> = entities.clone();
-    given.retain(|earlier, latest| !is_there(earlier) && is_there(latest));
-    let latest = |entity| {
-        let entity = names.latest(entity);
-        given.get(&entity).copied().unwrap_or(entity)
-    };
-    let is_renamed = !names.is_empty() || !given.is_empty();
-    let renamed: Option<&dyn Fn(Entity) -> Entity> = is_renamed.then_some(&latest);
+    let limited = new.iter().filter_map(|&timer| limited_by(world, timer));
+    let limited: Vec<_> = limited.collect();
+    names.give(world, entities);
+    let latest = |entity| names.latest(entity);
+    let renamed: Option<&dyn Fn(Entity) -> Entity> = (!names.is_empty()).then_some(&latest);
     let begin = world.increment_change_tick();
     let (mut first_later, mut inserted) = (Age::MAX, Vec::new());
     // The hooks and observers of this crate do nothing in a world without these resources.
@@ -251,12 +249,12 @@ fn restore_timers(
             for copies in &snapshot.components {
                 copies.put_back(world, mark.tick, renamed, &mut inserted);
             }
-            put_back(states, world, &kinds, &names, &new);
+            put_back(states, world, &kinds, &names, &new, mark.tick);
             changed().for_each(|entity| queues.keys.join(world, entity));
             rename_clocks(world, &respawned, &names);
             let new_clocks = new.iter().filter_map(|&entity| table.key_of(entity));
             let new_clocks: Vec<_> = new_clocks.collect();
-            despawn(world, new);
+            despawn(world, snapshot, &names, new);
             put_in_order(states, world, &names);
             let timers = changes.first_timers(&names);
             queues.put_back(world, &mark.queues, timers, &mut &names);
@@ -271,6 +269,9 @@ fn restore_timers(
             }
         });
     });
+    for (owner, key) in limited {
+        end_since(world, owner, &key, mark.tick);
+    }
     leave_later_clocks(world, first_later);
     inserted.sort_unstable();
     inserted.dedup();
@@ -294,20 +295,6 @@ fn restore_timers(
             names: respawned,
             ..Changes::default()
         }),
-    }
-}
-
-/// Inserts a component again that another one has brought along since a tick, while there were no clocks.
-fn insert_again<C: Component>(world: &mut World, entity: Entity, since: Tick) {
-    let now = world.change_tick();
-    let Ok(mut entity) = world.get_entity_mut(entity) else {
-        return;
-    };
-    let ticks = entity.get_change_ticks::<C>();
-    if ticks.is_some_and(|ticks| ticks.is_added(since, now))
-        && let Some(component) = entity.take::<C>()
-    {
-        entity.insert(component);
     }
 }
 

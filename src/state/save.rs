@@ -9,8 +9,8 @@
 //!
 //! A loaded world fires exactly as the saved one would have: in the same order, also among equal
 //! deadlines, with the same counts, fractions and random numbers. Deadlines and
-//! [`Cooldown`](crate::Cooldown)s keep their remaining time. A clock that has no parent, because it lost
-//! it or still waits for it, is loaded without one.
+//! [`Cooldown`](crate::Cooldown)s keep their remaining time. A clock that lost its parent is loaded without one. One that
+//! waits for its parent waits in the loaded world, too, if the parent is saved with it.
 //!
 //! # Messages
 //!

@@ -299,14 +299,20 @@ pub(crate) fn swap(world: &mut World) {
     world.flush();
 }
 
-/// Looks for the clocks of the new timers without one again, and cancels those whose clock still does not exist.
+/// Looks for the clocks of the timers without one again, and cancels those whose clock still does not exist, in the
+/// order of arming.
 fn find_clocks(world: &mut World) {
     let queues = world.resource::<TimerQueues>();
     let timers = queues.arming.swap_list.iter();
     let timers = timers.filter(|&(clock, _)| clock == NO_CLOCK);
-    let timers = timers.filter_map(|place| queues.timer(place));
-    let timers: Vec<_> = timers.map(|timer| (timer.entity, timer.kind())).collect();
-    for (entity, kind) in timers {
+    let timers = timers.filter_map(|place @ (clock, key)| {
+        let sequence = queues.get(clock)?.armed_as(key)?;
+        let timer = queues.timer(place)?;
+        Some((sequence, timer.entity, timer.kind()))
+    });
+    let mut timers: Vec<_> = timers.collect();
+    timers.sort_unstable_by_key(|&(sequence, ..)| sequence);
+    for (_, entity, kind) in timers {
         follow_clock(&mut world.into(), entity, kind);
         let place = kind.get(world, entity).and_then(|timer| timer.seat.place());
         let Some(setting) = Setting::of(world, entity, kind) else {

@@ -11,6 +11,7 @@ use core::{
 #[cfg(feature = "bevy_reflect")]
 use bevy_ecs::reflect::{AppTypeRegistry, ReflectComponent};
 use bevy_ecs::{
+    change_detection::Tick,
     component::ComponentId,
     entity_disabling::Disabled,
     lifecycle::{HookContext, RemoveEvent},
@@ -136,10 +137,7 @@ pub(crate) fn check_component(world: &mut DeferredWorld, entity: Entity) {
 
 /// Removes the component when its timer ends, for whatever reason.
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let (Some(CrateTimer::InsertFor(key)), Some(&OwnedBy(owner))) =
-        (world.get(entity), world.get(entity))
-    {
-        let key = key.clone();
+    if let Some((owner, key)) = limited_by(&world, entity) {
         world
             .commands()
             .queue(move |world: &mut World| end(world, owner, &key));
@@ -153,6 +151,27 @@ fn end(world: &mut World, owner: Entity, key: &Keyed) {
         && let Ok(mut owner) = world.get_entity_mut(owner)
     {
         owner.remove_by_id(component);
+    }
+}
+
+/// Returns the owner and the component of a timer that limits the time of a component.
+pub(crate) fn limited_by(world: &World, timer: Entity) -> Option<(Entity, Keyed)> {
+    match (world.get(timer)?, world.get(timer)?) {
+        (CrateTimer::InsertFor(key), &OwnedBy(owner)) => Some((owner, key.clone())),
+        _ => None,
+    }
+}
+
+/// Removes a component of a timer that is gone, if it came after a tick.
+pub(crate) fn end_since(world: &mut World, owner: Entity, key: &Keyed, since: Tick) {
+    let (component, now) = (known(world, key), world.change_tick());
+    let came_since = component.is_some_and(|component| {
+        let owner = world.get_entity(owner).ok();
+        let ticks = owner.and_then(|owner| owner.get_change_ticks_by_id(component));
+        ticks.is_some_and(|ticks| ticks.is_added(since, now))
+    });
+    if came_since {
+        end(world, owner, key);
     }
 }
 

@@ -5,7 +5,10 @@ use core::time::Duration;
 
 use crate::support::{errors::*, *};
 use bevy_app::App;
-use bevy_due::{DueWorldExt, Timer, clock::ClockError, prelude::*, save::SaveWorldExt};
+use bevy_due::{
+    ClocksMut, DueWorldExt, OwnedBy, Timer, TimerFired, clock::ClockError, moving::MoveWorldExt,
+    prelude::*, save::SaveWorldExt,
+};
 use bevy_ecs::{entity::EntityHashMap, error::FallbackErrorHandler, prelude::*};
 use bevy_time::{Fixed, Time, TimePlugin};
 
@@ -301,4 +304,98 @@ fn a_loaded_clock_shows_a_jump_of_its_parent_as_the_saved_one_does() {
         advance_ms(&mut saved_app, 4);
     }
     assert_eq!(now(&saved_app, middle), now(&saved_app, lead) / 2);
+}
+
+/// Gives a unit its clock, for which another clock with a timer waits, and returns what fires.
+fn awaited(app: &mut App, unit: Entity, timer: Entity) -> Vec<&'static str> {
+    let world = app.world_mut();
+    world.entity_mut(timer).insert(Tag("due"));
+    world.entity_mut(unit).insert(Clock::new());
+    for _ in 0..10 {
+        advance_ms(app, 100);
+    }
+    fired(app)
+}
+
+#[test]
+fn a_clock_that_waits_for_its_parent_waits_in_the_loaded_world() {
+    for unit in [None, Some(Timer::after(100.0))] {
+        let mut saved = app();
+        let world = saved.world_mut();
+        let at = world.spawn_empty().id();
+        if let Some(timer) = unit {
+            world.entity_mut(at).insert(timer);
+        }
+        let clock = world.spawn(Clock::of(at)).id();
+        let timer = world.spawn(Timer::after(0.5).on(clock)).id();
+        advance_ms(&mut saved, 100);
+        let mut app = app();
+        let map = load(&mut app, &mut saved);
+        assert_eq!(awaited(&mut app, map[&at], map[&timer]), ["due"]);
+        assert_eq!(awaited(&mut saved, at, timer), ["due"]);
+    }
+}
+
+#[test]
+fn a_clock_that_waits_for_its_parent_waits_after_a_move() {
+    let mut app = recording_app();
+    let world = app.world_mut();
+    let unit = world.spawn_empty().id();
+    let clock = world.spawn((OwnedBy(unit), Clock::of(unit))).id();
+    let on_clock = (OwnedBy(unit), Timer::after(0.5).on(clock));
+    let timer = world.spawn(on_clock).id();
+    advance_ms(&mut app, 100);
+    assert_eq!(errors().len(), 1, "its parent is missing");
+    let world = app.world_mut();
+    let moved = world.take_entity(unit).expect("it is data");
+    let mut map = EntityHashMap::default();
+    let put = world.put_entity(moved, ms(100), &mut map);
+    put.expect("valid data");
+    assert_eq!(awaited(&mut app, map[&unit], map[&timer]), ["due"]);
+    assert_eq!(errors(), [""; 0]);
+}
+
+#[test]
+fn a_skip_within_a_frame_with_fixed_steps_ends_as_in_the_saved_world() {
+    for [skips, skipped] in [
+        [ClockId::Fixed; 2],
+        [ClockId::Fixed, ClockId::Virtual],
+        [ClockId::Virtual; 2],
+    ] {
+        let new = || {
+            let mut app = app();
+            app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
+            app
+        };
+        let mut saved = new();
+        let own = spawn_clock(&mut saved, "own", Clock::of(skipped));
+        let clocks = [skipped, own.into()];
+        let timers = clocks.map(|clock| spawn(&mut saved, "every", Timer::every(1.0).on(clock)));
+        advance_ms(&mut saved, 5);
+        let skipper = Timer::after(0.02).on(skips);
+        saved.world_mut().spawn(skipper).observe(
+            move |_: On<TimerFired>, mut clocks: ClocksMut| {
+                let mut clock = clocks.get_mut(skipped).expect("built in");
+                clock.skip_by(Duration::from_secs(10));
+            },
+        );
+        advance_ms(&mut saved, 45);
+        let mut loaded = new();
+        let map = load(&mut loaded, &mut saved);
+        let [played, again] = [
+            (&mut saved, timers),
+            (&mut loaded, timers.map(|it| map[&it])),
+        ]
+        .map(|(app, timers)| {
+            firings(app);
+            for _ in 0..3 {
+                advance_ms(app, 45);
+            }
+            let place = |timer| timers.iter().position(|&it| it == timer);
+            let fired = firings(app).into_iter();
+            let fired = fired.map(|it| (place(it.entity()), it.count(), it.missed()));
+            fired.collect::<Vec<_>>()
+        });
+        assert_eq!(again, played, "{skips:?} skips {skipped:?}");
+    }
 }

@@ -134,6 +134,8 @@ fn any_entity_op() -> BoxedStrategy<Op> {
         4 => any_pair().prop_map(|(slot, owner)| Op::Belong(slot, Some(owner))),
         2 => any_slot().prop_map(|slot| Op::Belong(slot, None)),
         1 => any_slot().prop_map(Op::Orphan),
+        2 => any_pair().prop_map(|(slot, parent)| Op::Child(slot, Some(parent))),
+        1 => any_slot().prop_map(|slot| Op::Child(slot, None)),
         2 => (any_slot(), weighted(0.8, any_key())).prop_map(|(slot, key)| Op::Key(slot, key)),
     ]
     .boxed()

@@ -127,6 +127,8 @@ pub(crate) struct View {
     pub(crate) keyed: Vec<(Id, &'static str, Id)>,
     /// The entities of each owner, in order.
     pub(crate) owned: Vec<(Id, Vec<Id>)>,
+    /// The entities with a parent in Bevy's hierarchy.
+    pub(crate) children: Vec<(Id, Id)>,
     pub(crate) lifetimes: Vec<(Id, u64)>,
     /// Each clock with its time at this moment, and the time that its component shows.
     pub(crate) clocks: Vec<(Named, u64)>,

@@ -1070,3 +1070,35 @@ fn a_timer_on_a_modifier_follows_a_clock_that_comes_with_a_load() {
         Reload(10, then(&[&[Modify(7, Some((3, Zero, None)))]])),
     ]);
 }
+
+#[test]
+fn what_lost_its_clock_ends_in_the_order_of_arming() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true, exact_frames: false };
+    check(rules, &[
+        Clock(0, Own(1), Zero),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(7, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 2, missed: Skip, done: ByOwner, on: None }),
+        Frame(0, then(&[&[]])),
+        LiveSince(7, 0, 0),
+        Modify(7, Some((0, Zero, None))),
+        Frame(0, then(&[])),
+    ]);
+}
+
+#[test]
+fn the_successor_of_an_entity_that_was_bare_stays() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true, exact_frames: true };
+    check(rules, &[
+        Follow(8, Topics(31)),
+        Snapshot,
+        Snapshot,
+        Act(8, Some(Nothing)),
+        Snapshot,
+        Arm(8, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Despawns, on: None }),
+        SetTimer(0, 0, 1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[])),
+        Restore(0),
+        Restore(1),
+        Restore(1),
+    ]);
+}

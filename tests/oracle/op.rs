@@ -33,6 +33,8 @@ pub(crate) enum Op {
     Belong(Slot, Option<Slot>),
     /// Inserts `OwnedBy` with an owner that does not exist.
     Orphan(Slot),
+    /// Inserts or removes `ChildOf`.
+    Child(Slot, Option<Slot>),
     /// Inserts or removes `Keyed`.
     Key(Slot, Option<usize>),
     /// Inserts a `Timer`.

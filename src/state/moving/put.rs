@@ -195,11 +195,12 @@ impl Taken {
 
 /// Drops what leads to entities that neither arrive nor are in the map, and reports it.
 fn drop_missing(world: &World, arrivals: &mut [Arrival], entities: &EntityHashMap<Entity>) {
-    let clocks = arrivals.iter().flat_map(|it| it.content.timers.clocks());
-    let clocks: EntityHashSet = clocks.map(|(clock, _)| clock).collect();
+    let arriving = arrivals.iter().flat_map(|it| it.content.timers.entities());
+    let arriving: EntityHashSet = arriving.collect();
+    // One that arrives without a clock may get it later.
     let is_clock = |entity| {
         let is_here = |&here: &Entity| world.get::<Clock>(here).is_some();
-        clocks.contains(&entity) || entities.get(&entity).is_some_and(is_here)
+        arriving.contains(&entity) || entities.get(&entity).is_some_and(is_here)
     };
     for arrival in arrivals {
         let is_known = |entity| entities.contains_key(&entity);

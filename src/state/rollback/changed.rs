@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     clock::{ChangedClocks, Clock, OnClock, SpeedModifier, SpeedModifiers, clock_of},
-    owner::owner_of,
+    owner::{OwnedBy, owner_of},
     pause::Pauses,
     state::{
         component::{SavedComponent, holders_of},
@@ -28,7 +28,8 @@ pub(crate) fn changed_since(world: &mut World, since: &ChangeMark) -> Vec<Entity
     world.flush();
     end_journals(world);
     let changes = world.resource::<Log>().changes_since(&since.token);
-    let clocks = ChangedClocks::since(&since.clocks, world);
+    let modified = holders::<SpeedModifiers>(world).filter(|&it| is_modified_elsewhere(world, it));
+    let clocks = ChangedClocks::since(&since.clocks, world, modified);
     let queues = world.resource::<TimerQueues>();
     let mut changed = Vec::new();
     queues.add_changed(world, &since.queues, &changes.timers, &mut changed);
@@ -63,6 +64,16 @@ pub(crate) fn changed_since(world: &mut World, since: &ChangeMark) -> Vec<Entity
     changed.sort_unstable();
     changed.dedup();
     changed
+}
+
+/// Returns `true` if a speed modifier of a clock belongs to somebody else. It is not copied with the clock, so a copy
+/// does not know how fast the clock has run since.
+fn is_modified_elsewhere(world: &World, clock: Entity) -> bool {
+    let modifiers = world.get::<SpeedModifiers>(clock).into_iter();
+    let mut owners = modifiers
+        .flat_map(SpeedModifiers::iter)
+        .filter_map(|modifier| world.get::<OwnedBy>(modifier));
+    owners.any(|&OwnedBy(owner)| owner != clock)
 }
 
 /// Adds the entities that are not in a queue, but whose data depends on a clock that has changed, or on

@@ -1,9 +1,9 @@
 //! The entities that a restore spawns again or despawns.
 
 use alloc::vec::Vec;
-use core::iter;
 
 use bevy_ecs::{
+    change_detection::Tick,
     entity::{EntityHashMap, EntityHashSet},
     prelude::*,
 };
@@ -12,7 +12,7 @@ use super::{
     TimerSnapshot,
     changed::holders,
     log::Log,
-    names::Names,
+    names::{Names, find_in},
     states::{States, first_of, has_any, is_ours},
 };
 use crate::{
@@ -29,8 +29,8 @@ pub(super) fn respawn(
     (states, names): (&States, &mut Names),
     entities: &EntityHashMap<Entity>,
 ) -> Names {
-    let ours = states.iter().filter(|(_, parts)| is_ours(parts));
-    let changed = ours.map(|(entity, _)| entity);
+    let changed = states.iter().map(|(entity, _)| entity);
+    let changed = changed.filter(|&entity| first_of(states, names, entity).is_some_and(is_ours));
     let changed = changed.chain(snapshot.finished.iter().copied());
     let is_gone = |&entity: &Entity| !world.entities().contains_spawned(names.latest(entity));
     let mut gone: Vec<Entity> = changed.filter(is_gone).collect();
@@ -57,10 +57,7 @@ pub(super) fn spawned_since(
 ) -> Vec<Entity> {
     let kinds = &world.resource::<Log>().kinds;
     let now = world.read_change_tick();
-    let is_new = |entity: &Entity| {
-        let tick = world.entities().entity_get_spawn_or_despawn_tick(*entity);
-        tick.is_some_and(|tick| tick.is_newer_than(snapshot.mark.tick, now))
-    };
+    let is_new = |&entity: &Entity| is_newer(world, entity, snapshot.mark.tick, now);
     let changed = states.iter().map(|(entity, _)| names.latest(entity));
     let holders = changed.filter(|&entity| has_any(world, kinds, entity));
     let renamed = names.iter().map(|(_, latest)| latest);
@@ -128,27 +125,47 @@ fn find_named(
     names.find_map(|name| find_in(world, entities, name))
 }
 
-/// Follows an entity through all restores in which it was spawned again.
-fn find_in(world: &World, entities: &EntityHashMap<Entity>, entity: Entity) -> Option<Entity> {
-    let next = |&entity: &Entity| entities.get(&entity).copied();
-    let names = iter::successors(next(&entity), next);
-    // The map may be any, so it may lead in a circle.
-    let mut names = names.take(entities.len());
-    names.find(|&name| world.entities().contains_spawned(name))
-}
-
 /// Returns the entities that the next run despawns, because their timers have finished.
 pub(super) fn finished(world: &World) -> impl Iterator<Item = Entity> {
     let finished = world.resource::<TimerQueues>().finished();
     finished.filter(|&entity| world.entities().contains_spawned(entity))
 }
 
-/// Despawns entities to which nothing belongs by now.
-pub(super) fn despawn(world: &mut World, entities: Vec<Entity>) {
-    for entity in entities {
+/// Despawns new entities, to which nothing belongs by now. Children that existed at the snapshot lose their parents and
+/// stay.
+pub(super) fn despawn(
+    world: &mut World,
+    snapshot: &TimerSnapshot,
+    names: &Names,
+    new: Vec<Entity>,
+) {
+    let now = world.read_change_tick();
+    let mut above = new.clone();
+    while let Some(parent) = above.pop() {
+        let children = world.get::<Children>(parent).into_iter();
+        let children: Vec<Entity> = children.flat_map(RelationshipTarget::iter).collect();
+        for child in children {
+            if new.binary_search(&child).is_ok() {
+                continue;
+            }
+            let is_old = !is_newer(world, child, snapshot.mark.tick, now);
+            if !is_old && names.earlier(child).is_none() {
+                above.push(child);
+            } else if let Ok(mut child) = world.get_entity_mut(child) {
+                child.remove::<ChildOf>();
+            }
+        }
+    }
+    for entity in new {
         world.try_despawn(entity).ok();
     }
     world.flush();
+}
+
+/// Returns `true` if an entity was spawned after a tick.
+fn is_newer(world: &World, entity: Entity, tick: Tick, now: Tick) -> bool {
+    let spawned = world.entities().entity_get_spawn_or_despawn_tick(entity);
+    spawned.is_some_and(|spawned| spawned.is_newer_than(tick, now))
 }
 
 /// Lets replies find the requests that were spawned again: each keeps the name under which it was made.

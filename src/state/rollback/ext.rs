@@ -135,7 +135,8 @@ part of this: it is in the data, but does not count as a change."
     ///
     /// Entities that a [restore](Self::restore_timers) has spawned again are in the answer under all their
     /// names. Conditions of [`run_clock_if`](crate::conditions::run_clock_if) change the clocks that they
-    /// hold. The answer may hold a few more entities: a new timer counts again when the next run arms it.
+    /// hold. While somebody else owns a speed modifier of a clock, that clock counts as changed: its data does not hold
+    /// the modifier. The answer may hold a few more entities: a new timer counts again when the next run arms it.
     ///
     /// # Panics
     ///

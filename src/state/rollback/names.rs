@@ -14,11 +14,21 @@ pub(super) struct Names {
     latest: EntityHashMap<Entity>,
     /// The name before each later one.
     earlier: EntityHashMap<Entity>,
+    /// The names that the map of this restore gives to other entities, to which something leads.
+    given: EntityHashMap<Entity>,
 }
 
 impl Names {
     pub(super) fn is_empty(&self) -> bool {
-        self.latest.is_empty()
+        self.latest.is_empty() && self.given.is_empty()
+    }
+
+    /// Adds the names that the map of a restore gives to entities that are gone.
+    pub(super) fn give(&mut self, world: &World, map: &EntityHashMap<Entity>) {
+        let gone = map.keys().copied();
+        let gone = gone.filter(|&entity| !world.entities().contains_spawned(entity));
+        let given = gone.filter_map(|entity| Some((entity, find_in(world, map, entity)?)));
+        self.given.extend(given);
     }
 
     /// Returns the earlier names, with the latest name of each entity.
@@ -66,7 +76,8 @@ impl Names {
 
     /// Returns the latest name of an entity.
     pub(super) fn latest(&self, entity: Entity) -> Entity {
-        self.latest.get(&entity).copied().unwrap_or(entity)
+        let latest = self.latest.get(&entity).copied().unwrap_or(entity);
+        self.given.get(&latest).copied().unwrap_or(latest)
     }
 
     /// Returns a name of an entity, and all earlier ones.
@@ -78,6 +89,19 @@ impl Names {
     pub(super) fn earlier(&self, entity: Entity) -> Option<Entity> {
         self.earlier.get(&entity).copied()
     }
+}
+
+/// Follows an entity through all restores in which it was spawned again.
+pub(super) fn find_in(
+    world: &World,
+    map: &EntityHashMap<Entity>,
+    entity: Entity,
+) -> Option<Entity> {
+    let next = |entity: &Entity| map.get(entity).copied();
+    let names = iter::successors(next(&entity), next);
+    // The map may be any, so it may lead in a circle.
+    let mut names = names.take(map.len());
+    names.find(|&name| world.entities().contains_spawned(name))
 }
 
 impl EntityMapper for &Names {

@@ -2,13 +2,15 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{entity::MapEntities, prelude::*};
+use bevy_ecs::{change_detection::Tick, component::ComponentId, entity::MapEntities, prelude::*};
 use bevy_platform::sync::Arc;
 
 use super::names::Names;
 use crate::{
     journal::Journal,
+    message::MessageComponent,
     state::part::{Part, PartKind, PartKinds},
+    update::UpdateComponent,
 };
 
 /// The parts of the entities that have changed, as they were. A new entity had none.
@@ -64,12 +66,14 @@ pub(super) fn put_back(
     kinds: &PartKinds,
     names: &Names,
     new: &[Entity],
+    since: Tick,
 ) {
+    let put_parts_back = |world: &mut World, noted, is_wanted: &dyn Fn(PartKind) -> bool| {
+        put_parts_back(world, kinds, names, noted, since, is_wanted);
+    };
     let is_new = |entity| new.binary_search(&entity).is_ok();
     for (entity, parts) in first(states, names).filter(|&(entity, _)| !is_new(entity)) {
-        put_parts_back(world, kinds, names, (entity, parts), |kind| {
-            kind != PartKind::Disabled
-        });
+        put_parts_back(world, (entity, parts), &|kind| kind != PartKind::Disabled);
     }
     // Only this crate's entities are enabled and disabled. New entities are gone then.
     let is_ours = |world: &World, entity| {
@@ -82,13 +86,11 @@ pub(super) fn put_back(
     };
     for (entity, parts) in first(states, names) {
         if is_ours(world, entity) {
-            put_parts_back(world, kinds, names, (entity, parts), |kind| {
-                kind == PartKind::Disabled
-            });
+            put_parts_back(world, (entity, parts), &|kind| kind == PartKind::Disabled);
         }
     }
     for (entity, parts) in first(states, names).filter(|&(entity, _)| is_new(entity)) {
-        put_parts_back(world, kinds, names, (entity, parts), |_| true);
+        put_parts_back(world, (entity, parts), &|_| true);
     }
     world.flush();
 }
@@ -110,9 +112,10 @@ fn put_parts_back(
     kinds: &PartKinds,
     names: &Names,
     (entity, before): (Entity, &[Part]),
-    is_wanted: impl Fn(PartKind) -> bool,
+    since: Tick,
+    is_wanted: &dyn Fn(PartKind) -> bool,
 ) {
-    let now = read(world, kinds, entity, &is_wanted);
+    let now = read(world, kinds, entity, is_wanted);
     let find = |parts: &[Part], kind| parts.iter().position(|part| part.kind() == Some(kind));
     // An observer of one change may despawn the entity.
     for kind in now.iter().filter_map(Part::kind) {
@@ -120,6 +123,10 @@ fn put_parts_back(
             && let Ok(mut entity) = world.get_entity_mut(entity)
         {
             kind.remove(&mut entity);
+            if let PartKind::Has(id) = kind {
+                remove_required::<UpdateComponent>(&mut entity, id, since);
+                remove_required::<MessageComponent>(&mut entity, id, since);
+            }
         }
     }
     for part in before {
@@ -139,6 +146,21 @@ fn put_parts_back(
                 }
             }
         }
+    }
+}
+
+/// Removes a callback that a component of the game has brought along since a tick.
+fn remove_required<C: Component>(entity: &mut EntityWorldMut, by: ComponentId, since: Tick) {
+    let world = entity.world();
+    let now = world.read_change_tick();
+    let info = world.components().get_info(by);
+    let is_required = info.is_some_and(|info| {
+        let mut required = info.required_components().iter_ids();
+        required.any(|id| Some(id) == world.component_id::<C>())
+    });
+    let ticks = entity.get_change_ticks::<C>();
+    if is_required && ticks.is_some_and(|ticks| ticks.is_added(since, now)) {
+        entity.remove::<C>();
     }
 }
 

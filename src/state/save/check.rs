@@ -255,28 +255,20 @@ fn check_parents(
     Ok(())
 }
 
-/// Checks that each clock and each timer runs on an entity with a clock. A saved timer may await the
-/// report that its clock is gone.
+/// Checks that each clock and each timer runs on an entity with a clock. A saved entity may get its clock later, and a
+/// saved timer may await the report that its clock is gone.
 fn check_clocks(
     world: &World,
     saved: &[SavedEntity],
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
-    let has_clock = |saved: &SavedEntity| (saved.entity, saved.own_clock().is_some());
-    let has_clock: EntityHashMap<bool> = saved.iter().map(has_clock).collect();
+    let entities: EntityHashSet = saved.iter().map(|saved| saved.entity).collect();
     for SavedEntity { entity, parts } in saved {
         for part in parts {
             let Some(clock) = part.clock() else {
                 continue;
             };
-            let is_clock = matches!(part, Part::Clock(_));
-            let is_there = match has_clock.get(&clock) {
-                Some(true) => true,
-                // The timer awaits the report.
-                Some(false) if !is_clock => true,
-                Some(false) | None => clock_of_world(world, map, clock).is_some(),
-            };
-            if !is_there {
+            if !entities.contains(&clock) && clock_of_world(world, map, clock).is_none() {
                 return Err(LoadError::NoClock {
                     entity: *entity,
                     component: part.name().into(),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, settle_clocks},
-    message::{Inbox, visit_letters},
+    message::{Inbox, turn_of, visit_letters},
     owner::{Owned, OwnedBy, owner_of},
     pause::{PausedBy, Pauses},
     state::{
@@ -23,6 +23,7 @@ use crate::{
         part::{MapEach, Part, PartKind, PartKinds},
     },
     timer::{self, Keyed, SavedEnd, StateReader, TimerAction, WorldState},
+    update::UpdateComponent,
 };
 
 /// Saves all timers of a world and all messages on their way, and returns those that are not data separately.
@@ -287,6 +288,12 @@ impl<'w> Collector<'w> {
                     })),
             }
         }
+        if parts.iter().any(|part| matches!(part, Part::Component(_))) {
+            let update = entity.get().and_then(UpdateComponent::turn);
+            let message = turn_of(self.world, entity);
+            let is_called = update.or(message).is_some();
+            parts.extend(is_called.then_some(Part::Turns { update, message }));
+        }
         let entity = entity.id();
         let parts = parts.into_boxed_slice();
         self.entities.push(SavedEntity { entity, parts });
@@ -303,6 +310,16 @@ impl<'w> Collector<'w> {
             drop_remains(&mut entities, &unsavable, referred.copied());
         }
         let saved: EntityHashSet = entities.iter().map(|saved| saved.entity).collect();
+        for part in entities.iter_mut().flat_map(|saved| &mut saved.parts) {
+            if let Part::Clock(state) = part
+                && let Some(ClockId::Own(parent)) = state.parent()
+                && !saved.contains(&parent)
+                && self.world.get::<Clock>(parent).is_none()
+            {
+                // It waits for a clock on an entity that is not saved with it.
+                state.lose_parent();
+            }
+        }
         let ends = self.ends.iter().copied();
         let content = Content {
             world,

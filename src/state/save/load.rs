@@ -11,11 +11,11 @@ use bevy_ecs::{
 use super::{Content, LoadError, SavedEntity, SavedTimers, check::check_saved};
 use crate::{
     clock::{Clock, ClockId, ClockTable, TimePassed, clock_of, settle_clocks, update_clock_later},
-    message::deliver_soon,
+    message::{MessageComponent, deliver_soon},
     owner::owner_of,
     report::report,
     state::{
-        component::SavedComponents,
+        component::{SavedComponents, insert_again},
         letter::{letters, rename_all},
         part::{MapEach, Part, PartKind, PartKinds},
     },
@@ -101,8 +101,12 @@ pub(crate) fn load_checked(
     }
     // What these bring along finds its clock, its owner and its pauses.
     let kinds = PartKinds::of(world);
-    for saved in saved {
+    let begin = world.increment_change_tick();
+    for saved in in_turn(saved, |(update, _)| update) {
         load_components(world, &kinds, saved, entities);
+    }
+    for SavedEntity { entity, .. } in in_turn(saved, |(_, message)| message) {
+        insert_again::<MessageComponent>(world, entities[entity], begin);
     }
     for saved in saved {
         load_parts(world, saved, entities, |part| {
@@ -123,6 +127,22 @@ pub(crate) fn load_checked(
     });
     put_ends(world, ends);
     carry_cooldowns(world, saved, entities, passed);
+}
+
+/// Returns the entities in the order of their places among the callbacks or the followers. Those without one come first.
+fn in_turn(
+    saved: &[SavedEntity],
+    turn: impl Fn((Option<u64>, Option<u64>)) -> Option<u64>,
+) -> Vec<&SavedEntity> {
+    let mut saved: Vec<&SavedEntity> = saved.iter().collect();
+    saved.sort_by_cached_key(|saved| {
+        let mut parts = saved.parts.iter();
+        parts.find_map(|part| match part {
+            Part::Turns { update, message } => turn((*update, *message)),
+            _ => None,
+        })
+    });
+    saved
 }
 
 /// Gives the timers that were inserted the states that they had, in the order in which they were armed.

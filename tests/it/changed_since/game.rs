@@ -271,7 +271,11 @@ impl Game {
         let what = random.below(9);
         if what < 2 {
             let (modifier, time) = (SpeedModifier::new(entity, 0.5), DespawnAfter::new(span));
-            self.world().spawn((modifier, time));
+            let owner = pick(random, &self.owners).filter(|_| random.one_in(3));
+            let mut modifier = self.world().spawn((modifier, time));
+            if let Some(owner) = owner {
+                modifier.insert(OwnedBy(owner));
+            }
             return;
         }
         if what == 2 {

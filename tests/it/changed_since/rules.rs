@@ -493,6 +493,25 @@ fn a_copy_stays_good_while_a_condition_holds_its_clock() {
     }
 }
 
+/// A copy does not hold the modifier, so it could not tell how far the clock has come since.
+#[test]
+fn a_clock_that_somebody_else_slows_is_reported_all_the_time() {
+    let mut cast = Cast::new();
+    let field = cast.world().spawn_empty().id();
+    let clock = cast.clock;
+    let slow = (OwnedBy(field), SpeedModifier::new(clock, 0.5));
+    cast.world().spawn(slow);
+    let expected = set([cast.clock, cast.on_clock, cast.cooldown]);
+    for _ in 0..3 {
+        let found = changed(&mut cast, |cast| cast.advance(100));
+        assert_eq!(found, expected);
+    }
+    cast.world().despawn(field);
+    cast.advance(100);
+    let found = changed(&mut cast, |cast| cast.advance(100));
+    assert_eq!(found, set([]));
+}
+
 #[test]
 #[should_panic(expected = "the snapshot was taken in another world")]
 fn a_snapshot_of_another_world_is_refused() {

@@ -107,6 +107,154 @@ fn an_old_entity_survives_the_end_of_its_new_owner() {
 }
 
 #[test]
+fn an_old_entity_survives_the_end_of_its_new_parents() {
+    let mut app = app();
+    let world = app.world_mut();
+    let [below, lost] = [(); 2].map(|()| world.spawn(Timer::after(STEP)).id());
+    let snapshot = world.snapshot_timers();
+    world.despawn(lost);
+    let lost = restore(&mut app, &snapshot)[&lost];
+    let world = app.world_mut();
+    let parent = world.spawn(Timer::after(STEP)).id();
+    let model = world.spawn(ChildOf(parent)).id();
+    world.entity_mut(below).insert(ChildOf(model));
+    world.entity_mut(lost).insert(ChildOf(parent));
+    restore(&mut app, &snapshot);
+    for gone in [parent, model] {
+        assert!(!is_alive(&app, gone), "it was spawned after the snapshot");
+    }
+    for old in [below, lost] {
+        assert!(app.world().get::<Timer>(old).is_some());
+        assert!(app.world().get::<ChildOf>(old).is_none());
+    }
+}
+
+#[test]
+fn what_insert_for_has_inserted_since_goes_again() {
+    #[derive(Component)]
+    struct Shield;
+
+    let mut app = app();
+    let world = app.world_mut();
+    let [hero, armed] = [world.spawn_empty().id(), world.spawn(Shield).id()];
+    let snapshot = world.snapshot_timers();
+    for entity in [hero, armed] {
+        world.entity_mut(entity).insert_for(5.0, Shield);
+    }
+    app.update();
+    restore(&mut app, &snapshot);
+    let has_shield = |app: &App, entity| app.world().get::<Shield>(entity).is_some();
+    assert!(!has_shield(&app, hero));
+    assert!(has_shield(&app, armed), "it had one before");
+    for _ in 0..60 {
+        app.update();
+    }
+    assert!(has_shield(&app, armed));
+}
+
+#[test]
+fn what_waits_for_a_clock_finds_it_on_the_entity_in_the_map() {
+    let mut app = app();
+    let unit = app.world_mut().spawn_empty().id();
+    let clock = app.world_mut().spawn(Clock::of(unit)).id();
+    let below = app.world_mut().spawn(Timer::after(5 * STEP).on(clock)).id();
+    app.update();
+    let on_unit = app.world_mut().spawn(Timer::after(5 * STEP).on(unit)).id();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(unit);
+    app.update();
+    assert!(
+        app.world().get::<Timer>(on_unit).is_none(),
+        "its clock is missing"
+    );
+    let again = app.world_mut().spawn_empty().id();
+    let mut entities = EntityHashMap::from_iter([(unit, again)]);
+    app.world_mut().restore_timers(&snapshot, &mut entities);
+    app.world_mut().entity_mut(again).insert(Clock::new());
+    for _ in 0..10 {
+        app.update();
+    }
+    let count = |app: &mut App, timer| {
+        let status = app.world_mut().with_timers(|timers| timers.get(timer));
+        status.map(|status| status.count)
+    };
+    assert_eq!(
+        [below, on_unit].map(|timer| count(&mut app, timer)),
+        [None; 2],
+        "both are done"
+    );
+}
+
+#[test]
+fn an_owner_has_its_entities_in_their_order_after_restores_to_several_frames() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    app.world_mut()
+        .entity_mut(owner)
+        .set_timer("key", Timer::every(1.0));
+    let mut keyed = app
+        .world()
+        .get::<Owned>(owner)
+        .expect("one")
+        .iter()
+        .next()
+        .expect("one");
+    let plain = (OwnedBy(owner), Timer::every(1.0));
+    let plain = app.world_mut().spawn(plain).id();
+    let snapshots = [(); 2].map(|()| {
+        app.update();
+        app.world_mut().snapshot_timers()
+    });
+    for change in 0..60 {
+        let mut entity = app.world_mut().entity_mut(keyed);
+        match change % 5 {
+            0 => _ = entity.remove::<OwnedBy>(),
+            1 => _ = entity.insert(OwnedBy(owner)),
+            2 => _ = entity.remove::<OwnedBy>().insert(OwnedBy(owner)),
+            3 => entity.despawn(),
+            _ => {
+                let mut owner = app.world_mut().entity_mut(owner);
+                owner.set_timer("key", Timer::every(2.0));
+            }
+        }
+        app.update();
+        for nth in [change % 2, change / 2 % 2, change / 3 % 2] {
+            let names = restore(&mut app, &snapshots[nth]);
+            keyed = names.get(&keyed).copied().unwrap_or(keyed);
+            let owned = app.world().get::<Owned>(owner).expect("two").iter();
+            assert_eq!(owned.collect::<Vec<_>>(), [keyed, plain], "change {change}");
+        }
+    }
+}
+
+#[test]
+fn an_action_comes_back_in_every_future_of_an_entity_in_the_map() {
+    let mut app = app();
+    app.world_mut()
+        .add_timer_handler("grow", |_: In<TimerFired>| {});
+    let hero = (Timer::every(1.0), TimerAction::named("grow"));
+    let hero = app.world_mut().spawn(hero).id();
+    let snapshots = [(); 4].map(|()| {
+        app.update();
+        app.world_mut().snapshot_timers()
+    });
+    let (mut hero, mut entities) = (hero, EntityHashMap::default());
+    for nth in [0, 1, 2, 3, 2, 1, 0, 3] {
+        app.world_mut().despawn(hero);
+        let again = app.world_mut().spawn_empty().id();
+        entities.insert(hero, again);
+        app.world_mut()
+            .restore_timers(&snapshots[nth], &mut entities);
+        hero = again;
+        assert!(app.world().get::<TimerAction>(hero).is_some(), "{nth}");
+        app.update();
+        // This future has none.
+        app.world_mut().entity_mut(hero).remove::<TimerAction>();
+        app.update();
+    }
+}
+
+#[test]
 fn nothing_is_reported_as_cancelled() {
     let mut app = app();
     app.add_observer(|_: On<TimerCancelled>, mut log: ResMut<Log>| {
@@ -467,21 +615,6 @@ fn actions_with_closures_run_again() {
         restore(&mut app, &snapshot);
     }
     assert_eq!(app.world().resource::<Log>().0.len(), 3);
-}
-
-#[test]
-fn a_component_for_a_time_is_left_to_the_game() {
-    #[derive(Component)]
-    struct Burning;
-
-    let mut app = app();
-    let hero = app.world_mut().spawn_empty().id();
-    let snapshot = app.world_mut().snapshot_timers();
-    app.world_mut().entity_mut(hero).insert_for(STEP, Burning);
-    assert!(app.world().get::<Owned>(hero).is_some());
-    restore(&mut app, &snapshot);
-    assert!(app.world().get::<Owned>(hero).is_none());
-    assert!(app.world().get::<Burning>(hero).is_some());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use core::time::Duration;
 use bevy_app::App;
 use bevy_due::{
     OnClock, Timer,
-    message::MessageWorldExt,
+    message::{Delivery, MessageWorldExt},
     moving::{MoveWorldExt, MovedEntity},
     prelude::*,
     rollback::RollbackWorldExt,
@@ -127,6 +127,79 @@ fn the_components_of_a_game_are_loaded_with_its_timers_in_any_format() {
         advance_ms(&mut after, 100);
         assert_eq!(health(&after, new[&hero]), Some(9), "the hit arrives");
     }
+}
+
+/// Its entity says its name in each frame, and when it is asked.
+#[derive(Component, Clone, Default, Serialize, Deserialize)]
+#[require(UpdateComponent = says(), MessageComponent = answers())]
+struct Name(String);
+
+#[derive(Resource, Default)]
+struct Said(Vec<String>);
+
+fn says() -> UpdateComponent {
+    UpdateComponent::new(|mut me| {
+        let Name(name) = me.entity.get().cloned().unwrap();
+        say(&mut me.commands, format!("{name} acts"));
+    })
+}
+
+fn answers() -> MessageComponent {
+    MessageComponent::new().on(|mut me, _: &Hit| {
+        let Name(name) = me.entity.get().cloned().unwrap();
+        say(&mut me.commands, format!("{name} hears"));
+    })
+}
+
+fn say(commands: &mut Commands, what: String) {
+    commands.queue(|world: &mut World| world.resource_mut::<Said>().0.push(what));
+}
+
+#[test]
+fn loaded_followers_are_called_in_the_order_of_the_saved_world() {
+    let said = |app: &mut App| {
+        app.init_resource::<Said>();
+        app.world_mut().send(Delivery::All, Hit).unwrap();
+        advance_ms(app, 10);
+        core::mem::take(&mut app.world_mut().resource_mut::<Said>().0)
+    };
+    let app = || {
+        let mut app = game();
+        app.world_mut().add_saved_component::<Name>("name");
+        app
+    };
+    let mut before = app();
+    let world = before.world_mut();
+    let entities = [(); 4].map(|()| world.spawn_empty().id());
+    for (nth, name) in [(2, "a"), (0, "b"), (3, "c"), (1, "d")] {
+        world.entity_mut(entities[nth]).insert(Name(name.into()));
+    }
+    // It acts in its place, and hears last.
+    world.entity_mut(entities[0]).remove::<MessageComponent>();
+    world.entity_mut(entities[0]).insert(answers());
+    let saved = before.world_mut().save_timers().unwrap();
+    let mut after = app();
+    load(&mut after, &saved).unwrap();
+    let expected = said(&mut before);
+    assert_eq!(expected.len(), 8);
+    assert_eq!(said(&mut after), expected);
+}
+
+#[test]
+fn what_a_component_has_brought_along_since_a_snapshot_goes_with_it() {
+    let mut app = game();
+    let world = app.world_mut();
+    world.add_saved_component::<Name>("name");
+    let [silent, own] = [world.spawn_empty().id(), world.spawn(says()).id()];
+    let snapshot = world.snapshot_timers();
+    for entity in [silent, own] {
+        world.entity_mut(entity).insert(Name::default());
+    }
+    world.restore_timers(&snapshot, &mut EntityHashMap::default());
+    assert!(world.get::<Name>(silent).is_none());
+    assert!(world.get::<UpdateComponent>(silent).is_none());
+    assert!(world.get::<MessageComponent>(silent).is_none());
+    assert!(world.get::<UpdateComponent>(own).is_some(), "it was there");
 }
 
 #[test]

@@ -7,12 +7,15 @@ use bevy_due::{
         Delivery, MessageCommandsExt, MessageEntityCommandsExt, MessageStats, MessageWorldExt,
         NoAnswer, Packet, ReplyTo,
     },
+    moving::MoveWorldExt,
     prelude::*,
     save::{LoadError, SaveError, SaveWorldExt, SavedTimers, Unsavable, UnsavableReason},
 };
-use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
+use bevy_ecs::{
+    entity::EntityHashMap, entity_disabling::Disabled, error::FallbackErrorHandler, prelude::*,
+};
 
-use crate::support::*;
+use crate::support::{errors::*, *};
 
 const NOTE: u32 = 1;
 
@@ -445,6 +448,54 @@ fn a_message_without_a_codec_is_an_error_that_names_it_and_what_to_do() {
     let (mut app, [hero]) = load(&through_text(&saved), [hero]);
     advance_ms(&mut app, 0);
     assert_eq!(heard(&mut app), [(hero, 1)], "the others are saved");
+}
+
+#[test]
+fn a_type_without_a_codec_is_a_warning_once_an_entity_follows_it() {
+    let mut app = game();
+    app.insert_resource(FallbackErrorHandler(record));
+    let looks = || MessageComponent::new().on(|_, _: &Look| {});
+    app.world_mut().spawn(looks());
+    app.world_mut().spawn(looks());
+    app.world_mut()
+        .spawn(MessageComponent::new().on(|_, _: &NoAnswer| {}));
+    let [warning] = &errors()[..] else {
+        panic!("one warning for the type")
+    };
+    for part in ["mail::Look", "leave_out_message"] {
+        assert!(
+            warning.contains(part),
+            "{warning:?} should contain {part:?}"
+        );
+    }
+    let mut app = game();
+    app.insert_resource(FallbackErrorHandler(record));
+    app.world_mut().leave_out_message::<Look>();
+    app.world_mut().spawn(looks());
+    assert_eq!(errors(), [""; 0]);
+}
+
+#[test]
+fn a_message_that_the_game_leaves_out_is_neither_saved_nor_moved() {
+    let mut app = game();
+    let hero = app.world_mut().spawn((ears(), Timer::after(1.0))).id();
+    hit(&mut app, hero, 1);
+    app.world_mut().send(hero, Look).expect("the plugin");
+    app.world_mut()
+        .send(Delivery::All, Look)
+        .expect("the plugin");
+    app.world_mut().leave_out_message::<Look>();
+    let saved = app.world_mut().save_timers().expect("the rest is data");
+    let (mut loaded, [there]) = load(&through_text(&saved), [hero]);
+    advance_ms(&mut loaded, 0);
+    assert_eq!(heard(&mut loaded), [(there, 101)]);
+    assert!(app.world_mut().take_entity(hero).is_ok());
+}
+
+#[test]
+#[should_panic(expected = "has a codec")]
+fn a_type_with_a_codec_is_not_left_out() {
+    game().world_mut().leave_out_message::<Hit>();
 }
 
 #[test]

@@ -45,6 +45,12 @@ impl Player<'_> {
                 let owner = OwnedBy(self.shared.cast().nowhere);
                 self.change(slot, |entity| _ = entity.insert(owner));
             }
+            Op::Child(slot, Some(parent)) => {
+                if let Some(parent) = self.at(parent) {
+                    self.change(slot, |entity| _ = entity.insert(ChildOf(parent)));
+                }
+            }
+            Op::Child(slot, None) => self.change(slot, |entity| _ = entity.remove::<ChildOf>()),
             Op::Key(slot, Some(key)) => {
                 self.change(slot, |entity| _ = entity.insert(Keyed::new(KEYS[key])));
             }

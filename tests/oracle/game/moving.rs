@@ -28,6 +28,8 @@ impl Game {
             if owner.is_some_and(|owner| !moving.contains(&owner)) {
                 world.entity_mut(id).remove::<OwnedBy>();
             }
+            // Children stay.
+            world.entity_mut(id).remove::<Children>();
         }
         world.flush();
         let following: EntityHashMap<Following> = moving

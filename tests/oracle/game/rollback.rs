@@ -88,8 +88,12 @@ impl Game {
             kept.push(cast.id_or_name(latest));
         }
         for (id, &entity) in cast.entities.iter().enumerate() {
-            if !kept.contains(&id) {
-                world.try_despawn(entity).ok();
+            if !kept.contains(&id)
+                && let Ok(mut entity) = world.get_entity_mut(entity)
+            {
+                // Its children may be older.
+                entity.remove::<Children>();
+                entity.despawn();
             }
         }
         let slots = moment.slots.map(|id| {

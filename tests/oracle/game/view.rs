@@ -48,6 +48,7 @@ impl Game {
             keyed: keyed(cast, &alive, &timers),
             clocks: clock_times(cast, &alive, &clocks),
             owned: owned(cast, &alive, world),
+            children: children(cast, &alive, world),
             alive,
             runs: [timers.last_run(), timers.last_fixed_run()].map(stats),
             messages: messages(world),
@@ -144,6 +145,14 @@ fn owned(cast: &Cast, alive: &[Id], world: &World) -> Vec<(Id, Vec<Id>)> {
         Some((owner, owned.iter().map(|entity| cast.id(entity)).collect()))
     });
     owned.collect()
+}
+
+fn children(cast: &Cast, alive: &[Id], world: &World) -> Vec<(Id, Id)> {
+    let children = alive.iter().filter_map(|&child| {
+        let ChildOf(parent) = world.get(cast.entities[child])?;
+        Some((child, cast.id(*parent)))
+    });
+    children.collect()
 }
 
 fn clock_times(cast: &Cast, alive: &[Id], clocks: &Clocks) -> Vec<(Named, u64)> {

@@ -18,6 +18,12 @@ impl Model {
             }
             Op::Belong(slot, None) => self.on(slot, Self::disown),
             Op::Orphan(slot) => self.on(slot, |model, id| model.set_owner(id, NOWHERE)),
+            Op::Child(slot, Some(parent)) => {
+                if let (Some(id), Some(parent)) = (self.at(slot), self.at(parent)) {
+                    self.set_child_of(id, Some(parent));
+                }
+            }
+            Op::Child(slot, None) => self.on(slot, |model, id| model.set_child_of(id, None)),
             Op::Key(slot, key) => self.on(slot, |model, id| model.set_key(id, key)),
             Op::Arm(slot, spec) => {
                 let id = self.ensure(slot);
@@ -375,8 +381,10 @@ impl Model {
     }
 
     pub(super) fn end_modifier(&mut self, id: Id) {
-        self.set_modifier(id, None);
-        self.follow_defaults(id);
+        if self.entities[id].modifies.is_some() {
+            self.set_modifier(id, None);
+            self.follow_defaults(id);
+        }
     }
 
     pub(super) fn update_factor(&mut self, clock: Id) {

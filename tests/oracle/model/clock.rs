@@ -112,7 +112,7 @@ impl Clock {
         self.part = saved.part;
         (self.speed, self.is_paused) = (saved.speed, saved.is_paused);
         (self.factor, self.is_disabled) = (saved.factor, saved.is_disabled);
-        self.has_default_parent = saved.has_default_parent && saved.driver != Driver::Missing;
+        self.has_default_parent = saved.has_default_parent;
         let later = i128::from(self.now) - i128::from(saved.now);
         self.skipped_to = saved.skipped_to.map(|to| shift(to, later));
     }

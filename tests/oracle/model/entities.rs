@@ -14,6 +14,9 @@ pub(super) struct Entity {
     pub(super) owner: Option<Id>,
     /// In the order in which they became its own.
     pub(super) owned: Vec<Id>,
+    /// In Bevy's hierarchy.
+    pub(super) parent: Option<Id>,
+    pub(super) children: Vec<Id>,
     pub(super) key: Option<usize>,
     /// The `Timer` component, whether armed or not.
     pub(super) timer: Option<Spec>,
@@ -84,11 +87,18 @@ impl Model {
         self.leave_owner(id);
         self.end_pause(id);
         self.set_modifier(id, None);
+        self.set_child_of(id, None);
         let entity = &mut self.entities[id];
         entity.exists = false;
-        let pauses = entity.paused_by.clone();
-        let linked = pauses.into_iter().chain(entity.owned.clone());
-        let linked: Vec<Id> = linked.chain(entity.modifiers.clone()).collect();
+        let Entity {
+            paused_by,
+            owned,
+            modifiers,
+            children,
+            ..
+        } = entity.clone();
+        let linked = paused_by.into_iter().chain(owned).chain(modifiers);
+        let linked: Vec<Id> = linked.chain(children).collect();
         for linked in linked {
             self.despawn(linked);
         }
@@ -133,6 +143,24 @@ impl Model {
         }
         self.with_armed(id, |timer| timer.owner = id);
         self.update_pauses(id);
+    }
+
+    /// An entity gets another parent in Bevy's hierarchy, or none.
+    pub(super) fn set_child_of(&mut self, id: Id, parent: Option<Id>) {
+        if let Some(before) = self.entities[id].parent {
+            self.entities[before].children.retain(|&child| child != id);
+        }
+        self.entities[id].parent = parent;
+        if let Some(parent) = parent {
+            self.entities[parent].children.push(id);
+        }
+    }
+
+    /// The children of an entity lose their parent.
+    pub(super) fn leave_children(&mut self, id: Id) {
+        for child in self.entities[id].children.clone() {
+            self.set_child_of(child, None);
+        }
     }
 
     /// An owner has one timer per key. The earlier one is cancelled, and its entity despawns.

@@ -21,7 +21,8 @@ impl Clocks {
             let mut clock = new.all.get(nth).cloned().unwrap_or(own);
             clock.load(saved);
             clock.exists = saved.exists;
-            if clock.driver == Driver::Missing {
+            let runs_on_this = |parent| before.find(parent).is_some();
+            if clock.driver == Driver::Missing && clock.parent.is_some_and(runs_on_this) {
                 clock.parent = Some(Named::Own(NOWHERE));
             }
             self.all[nth] = clock;
@@ -41,12 +42,17 @@ impl Clocks {
     ) {
         for &nth in places.keys() {
             let saved = &from.all[nth];
+            let is_awaited = |parent| match parent {
+                Named::Own(id) => ![id, NOWHERE].contains(&name(id)) && from.find(parent).is_none(),
+                _ => false,
+            };
             let (parent, driver) = match saved.driver {
                 Driver::Clock(at) => {
                     let at = places.get(&at).copied().unwrap_or(at);
                     (saved.parent, Driver::Clock(at))
                 }
                 Driver::Hand => (None, Driver::Hand),
+                _ if saved.parent.is_some_and(is_awaited) => (saved.parent, Driver::Missing),
                 _ => (Some(Named::Own(NOWHERE)), Driver::Missing),
             };
             let mut clock = Clock::new(saved.name, parent, driver, saved.speed);

@@ -26,6 +26,10 @@ impl Model {
                 self.disown(id);
             }
         }
+        // Children stay.
+        for &id in &moved {
+            self.leave_children(id);
+        }
         if self.are_asked_from_outside(&moved) {
             self.log.push(Entry::Refused);
             return;

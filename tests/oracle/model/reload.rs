@@ -24,7 +24,8 @@ impl Model {
             ..self.rules
         });
         for entity in &mut self.entities {
-            entity.follows = None;
+            (entity.follows, entity.parent) = (None, None);
+            entity.children.clear();
         }
         self.updates = Updates::default();
         self.mail = Mail {

@@ -134,6 +134,8 @@ impl Model {
         let mut entity = Entity {
             follows: None,
             is_held: false,
+            parent: None,
+            children: Vec::new(),
             ..saved.clone()
         };
         // Effects that stay belong to somebody else.

@@ -57,11 +57,16 @@ impl Model {
         let Some(mut then) = self.rollback.snapshots.get(nth).cloned() else {
             return;
         };
+        let first_new = then.entities.len();
         let alive: Vec<Id> = then.alive().collect();
         let ours = alive.iter().copied().filter(|&id| then.is_ours(id));
         let ours: Vec<Id> = ours.collect();
         let latest = ours.iter().filter_map(|&id| Some((id, self.latest(id)?)));
         let latest: BTreeMap<Id, Id> = latest.filter(|(id, latest)| id != latest).collect();
+        // The map of the game names what took the place of other entities.
+        let others = (0..first_new).filter(|id| !ours.contains(id));
+        let named = others.filter_map(|id| Some((id, self.latest(id)?)));
+        let named: BTreeMap<Id, Id> = named.collect();
         let mut kept = ours.clone();
         kept.extend(latest.values());
         self.rollback.known.extend(latest.values());
@@ -91,11 +96,11 @@ impl Model {
         }
         let has_part = |&id: &Id| then.has_part(id);
         let parts: Vec<Id> = alive.iter().copied().filter(has_part).collect();
-        // The crate does not know what the game puts in the place of other entities.
-        let first_new = then.entities.len();
-        let name = |id: Id| match ours.contains(&id) {
-            true => self.latest(id).unwrap_or(id),
-            false => self.rollback.last_known_name(id, first_new),
+        let name = |id: Id| match (ours.contains(&id), named.get(&id)) {
+            (true, _) => self.latest(id).unwrap_or(id),
+            (false, Some(&name)) => name,
+            // The map does not have it yet.
+            (false, None) => self.rollback.last_known_name(id, first_new),
         };
         then.rename(name);
         then.mail.rename(name);
@@ -111,6 +116,8 @@ impl Model {
                 exists: true,
                 is_held: before.is_held,
                 follows: before.follows,
+                parent: before.parent,
+                children: before.children,
                 is_disabled: match parts.contains(&id) {
                     true => then.entities[id].is_disabled,
                     false => before.is_disabled,
@@ -147,6 +154,8 @@ impl Model {
     /// An entity despawns without any event.
     fn vanish(&mut self, id: Id) {
         self.stop_update(id);
+        self.leave_children(id);
+        self.set_child_of(id, None);
         self.entities[id] = Entity::default();
     }
 

@@ -49,6 +49,10 @@ impl Model {
                 .map(|&id| (id, self.entities[id].owned.clone()))
                 .filter(|(_, owned)| !owned.is_empty())
                 .collect(),
+            children: alive
+                .iter()
+                .filter_map(|&id| Some((id, self.entities[id].parent?)))
+                .collect(),
             alive: alive.clone(),
             keyed,
             clocks,

@@ -77,7 +77,8 @@ pub(crate) struct ChangedClocks {
 }
 
 impl ChangedClocks {
-    /// Compares the clocks of a world with a copy. Those on the entities of `modified` count as changed.
+    /// Compares the clocks of a world with a copy. Those on the entities of `modified` have changed if they have
+    /// run.
     pub(crate) fn since(
         copy: &ClocksCopy,
         world: &World,
@@ -96,7 +97,10 @@ impl ChangedClocks {
             }
         }
         for key in modified.filter_map(|clock| now.key_of(clock)) {
-            changed.add(now, key);
+            let time = |table: &ClockTable| table.reading(key).map(|reading| reading.now);
+            if time(before) != time(now) {
+                changed.add(now, key);
+            }
         }
         changed
     }

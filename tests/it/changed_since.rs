@@ -1,7 +1,7 @@
 //! The entities that have not changed since a snapshot continue from the data stored then.
 
 mod game;
-mod random;
+pub(crate) mod random;
 mod rules;
 mod store;
 use game::Game;

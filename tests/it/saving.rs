@@ -2,5 +2,6 @@
 
 mod components;
 mod errors;
+mod hostile;
 mod mail;
 mod order;

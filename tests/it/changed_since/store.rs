@@ -234,8 +234,30 @@ impl Revived {
         };
         #[cfg(not(feature = "worlds"))]
         let keys = ();
-        format!("{fired:?}\n{}\n{keys:?}", with_missing_times(&saved))
+        format!(
+            "{fired:?}\n{}\n{keys:?}",
+            with_places(&with_missing_times(&saved))
+        )
     }
+}
+
+/// Writes the place of each timer among those in the text. The numbers themselves depend on how often timers were armed.
+fn with_places(saved: &str) -> String {
+    let parts: Vec<&str> = saved.split("sequence:").collect();
+    let (first, timers) = parts.split_first().expect("one part");
+    let split = |timer: &str| {
+        let end = timer.find(',').expect("another field");
+        let sequence: u64 = timer[..end].parse().expect("a number");
+        (sequence, end)
+    };
+    let mut places: Vec<u64> = timers.iter().map(|timer| split(timer).0).collect();
+    places.sort_unstable();
+    let timers = timers.iter().map(|timer| {
+        let (sequence, end) = split(timer);
+        let place = places.binary_search(&sequence).expect("it is there");
+        format!("place:{place}{}", &timer[end..])
+    });
+    [(*first).to_owned()].into_iter().chain(timers).collect()
 }
 
 /// Writes the missing time of each cooldown in its place. A cooldown that is ready, or that has moved

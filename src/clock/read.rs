@@ -34,15 +34,20 @@ pub(crate) fn end_arrival(world: &mut World, before: impl FnOnce(&mut World)) {
     if !world.resource::<ClockTable>().is_settled() {
         before(world);
         settle_clocks(world);
+        let missing = world.resource_mut::<ClockTable>().end_waiting();
+        for error in missing {
+            warn(&mut world.into(), error);
+        }
     }
 }
 
-/// Reports the clocks whose parents have not arrived.
+/// Puts the clocks that wait for their parents on those that have arrived, and reports the clocks that can't follow
+/// theirs.
 pub(crate) fn settle_clocks(world: &mut World) {
     let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
         return;
     };
-    for error in table.end_waiting() {
+    for error in table.settle_waiting() {
         warn(&mut world.into(), error);
     }
 }
@@ -64,14 +69,28 @@ pub(crate) fn bevy_time(world: &World, clock: ClockId) -> (u64, u64) {
 }
 
 impl ClockTable {
-    /// Puts the clocks that were inserted before their parents on these, and returns why some can't.
-    fn end_waiting(&mut self) -> Vec<ClockError> {
+    /// Puts the clocks that were inserted before their parents on these, and returns why some can't. Those whose parents
+    /// have not arrived still wait.
+    fn settle_waiting(&mut self) -> Vec<ClockError> {
         let waiting = mem::take(&mut self.pending.waiting).into_iter();
         let errors = waiting.filter_map(|(key, (age, parent))| {
             self.rows.get_of_age(key, age)?;
-            self.set_parent(key, parent).err()
+            match self.set_parent(key, parent) {
+                Err(ClockError::NoSuchClock(_)) => {
+                    self.pending.waiting.insert(key, (age, parent));
+                    None
+                }
+                result => result.err(),
+            }
         });
         errors.collect()
+    }
+
+    /// Ends the wait of the other clocks, and returns an error for each.
+    fn end_waiting(&mut self) -> Vec<ClockError> {
+        let waiting = mem::take(&mut self.pending.waiting);
+        let missing = waiting.into_values().filter_map(|(_, parent)| parent.id());
+        missing.map(ClockError::NoSuchClock).collect()
     }
 
     /// Notes that the entity of a clock is disabled or enabled.

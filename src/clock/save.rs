@@ -40,6 +40,9 @@ pub(crate) struct ClockState {
     /// The place among the clocks of its world.
     #[serde(default)]
     pub(crate) order: Age,
+    /// Whether a condition held the clock or one above it.
+    #[serde(default)]
+    pub(crate) is_held: bool,
 }
 
 impl From<Clock> for ClockState {
@@ -49,6 +52,7 @@ impl From<Clock> for ClockState {
             fraction: 0,
             skipped_to: None,
             order: Age::MAX,
+            is_held: false,
         }
     }
 }
@@ -102,7 +106,8 @@ impl<'w> ClockTimes<'w> {
         })
     }
 
-    fn look_up(&mut self, key: ClockKey) -> Option<(Reading, bool)> {
+    /// Returns the time of a clock, and whether a condition holds it or one above it.
+    pub(crate) fn look_up(&mut self, key: ClockKey) -> Option<(Reading, bool)> {
         let (mut above, mut path) = (None, Vec::new());
         let mut next = Some(key);
         while let Some(key) = next {
@@ -125,33 +130,25 @@ impl<'w> ClockTimes<'w> {
         above
     }
 
-    pub(crate) fn reading(&mut self, key: ClockKey) -> Option<Reading> {
-        self.look_up(key).map(|(reading, _)| reading)
-    }
-
-    /// Returns `true` if a condition holds the clock on an entity, or one above it.
-    pub(crate) fn is_held(&mut self, clock: Entity) -> bool {
-        let key = self.table.key_of(clock);
-        let found = key.and_then(|key| self.look_up(key));
-        found.is_some_and(|(_, is_held)| is_held)
-    }
-
-    /// Returns the time that a clock shows, or zero if there is none.
-    pub(crate) fn now(&mut self, clock: ClockId) -> Duration {
+    /// Returns the time that a clock shows, or zero if there is none, and whether a condition holds it or one above it.
+    pub(crate) fn now(&mut self, clock: ClockId) -> (Duration, bool) {
         let found = self.table.find(clock).ok();
-        let time = found.and_then(|found| self.reading(found.key));
-        time.map_or(Duration::ZERO, |time| time.shown_now())
+        let found = found.and_then(|found| self.look_up(found.key));
+        found.map_or((Duration::ZERO, false), |(time, is_held)| {
+            (time.shown_now(), is_held)
+        })
     }
 
     /// Returns a clock to save, with its present settings and time. The clocks have been [settled](settle_clocks).
     pub(crate) fn read(&mut self, key: ClockKey) -> Option<ClockState> {
         let row = self.table.rows.get(key)?;
-        let time = self.reading(key)?;
+        let (time, is_held) = self.look_up(key)?;
         Some(ClockState {
             clock: row.clock_at(&time),
             fraction: time.carry,
             skipped_to: row.skipped_to.map(|skipped_to| time.shown(skipped_to)),
             order: row.age,
+            is_held,
         })
     }
 

@@ -525,11 +525,22 @@ impl ClockTable {
         now(after).saturating_sub(now(self.reading(key)))
     }
 
-    /// Lets the clock on an entity advance as if its parent had advanced by `nanos`.
+    /// Lets the clock on an entity advance as if its parent had advanced by `nanos`, without the clocks below it. Returns
+    /// how far it has advanced.
     #[cfg(feature = "serialize")]
-    pub(crate) fn pass(&mut self, clock: Entity, nanos: u64) {
-        if let Some(key) = self.key_of(clock) {
-            self.change(key, |row| row.time = row.time_after(nanos));
+    pub(crate) fn pass(&mut self, clock: Entity, nanos: u64) -> Option<u64> {
+        let key = self.key_of(clock)?;
+        self.settle(key);
+        let children = self.rows.get(key)?.children.clone();
+        children.iter().for_each(|&child| self.settle(child));
+        let row = self.rows.get_mut(key)?;
+        let before = row.time.now;
+        row.time = row.time_after(nanos);
+        let now = row.time.now;
+        for child in children {
+            self.rows.get_mut(child)?.seen = now;
         }
+        self.set_wakes(key);
+        Some(now - before)
     }
 }

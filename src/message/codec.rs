@@ -42,11 +42,17 @@ impl MessageCodecs {
             !self.decoders.contains_key(&name),
             "a message codec is already registered as {name:?}: choose another name"
         );
-        assert!(
-            !self.encoders.contains_key(&TypeId::of::<M>()),
-            "the message `{}` already has a codec: register one codec per type",
-            type_name::<M>()
-        );
+        match self.encoders.get(&TypeId::of::<M>()) {
+            None => {}
+            Some(Encoder::Codec(..)) => panic!(
+                "the message `{}` already has a codec: register one codec per type",
+                type_name::<M>()
+            ),
+            Some(Encoder::LeaveOut) => panic!(
+                "saves leave the message `{}` out: register a codec, or leave the message out",
+                type_name::<M>()
+            ),
+        }
         let encode: Box<Encode> = Box::new(move |message| {
             let message = message.downcast_ref();
             encode(message.ok_or_else(|| format!("it is no `{}`", type_name::<M>()))?)
@@ -60,19 +66,20 @@ impl MessageCodecs {
     /// Lets saves leave messages of the type `M` out.
     #[track_caller]
     pub(super) fn leave_out<M: Message>(&mut self) {
-        let before = self.encoders.insert(TypeId::of::<M>(), Encoder::LeaveOut);
+        let this = TypeId::of::<M>();
         assert!(
-            !matches!(before, Some(Encoder::Codec(..))),
-            "the message `{}` has a codec: register the codec, or leave the message out",
+            !matches!(self.encoders.get(&this), Some(Encoder::Codec(..))),
+            "the message `{}` has a codec: register a codec, or leave the message out",
             type_name::<M>()
         );
+        self.encoders.insert(this, Encoder::LeaveOut);
     }
 
     /// Returns `true` if other types have codecs, and this one has none.
     pub(super) fn lack<M: Message>(&self) -> bool {
         let this = TypeId::of::<M>();
         let is_data = this == TypeId::of::<NoAnswer>() || self.encoders.contains_key(&this);
-        !self.encoders.is_empty() && !is_data
+        !self.decoders.is_empty() && !is_data
     }
 
     /// Returns what a save does with a message.

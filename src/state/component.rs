@@ -106,7 +106,7 @@ impl SavedComponents {
         rollback::forget_dropped_snapshots(world);
         assert!(
             !rollback::is_watched(world),
-            "can't add the saved component {name:?} while a snapshot exists: add it at start-up"
+            "can't add the saved component {name:?} while a snapshot or a mark exists: add it at start-up"
         );
         let id = world.register_component::<C>();
         assert!(
@@ -241,7 +241,11 @@ fn read_version<C: DeserializeOwned>(
     read_older: impl Fn(OlderComponent) -> Result<C>,
 ) -> Result<C, String> {
     match saved.cmp(&version) {
-        Ordering::Equal => read(data),
+        Ordering::Equal => read(data).map_err(|error| {
+            format!(
+                "{error}; if the component has changed since, give it a version with `add_versioned_component`"
+            )
+        }),
         Ordering::Less => {
             let version = *saved;
             let older = read_older(OlderComponent { version, data });

@@ -17,8 +17,8 @@
 //!
 //! | moves | stays |
 //! |---|---|
-//! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves, with your registered components | your other components, observers, [`UpdateComponent`](crate::UpdateComponent)s and [`MessageComponent`](crate::message::MessageComponent)s: they go with the entity |
-//! | pauses of the entity and modifiers of its clock that belong to nobody else | effects that belong to another entity, and modifiers that pause another entity: they go, too |
+//! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves, with your registered components | your other components, observers, [`UpdateComponent`](crate::UpdateComponent)s and [`MessageComponent`](crate::message::MessageComponent)s: they despawn with the entity |
+//! | pauses of the entity and modifiers of its clock that belong to nobody else | effects that belong to another entity, and modifiers that pause another entity: they end |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
 //! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
 //! | open requests | requests from others that the entity has received but not answered |
@@ -164,6 +164,12 @@ struct RequestName {
     entity: Entity,
     token: u64,
     number: u64,
+}
+
+impl RequestName {
+    fn name(&self) -> (u64, u64) {
+        (self.token, self.number)
+    }
 }
 
 impl MovedEntity {

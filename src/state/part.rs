@@ -50,7 +50,12 @@ macro_rules! parts {
             $($list(Vec<Entity>),)*
             /// The time on the clock of the cooldown.
             #[cfg(feature = "serialize")]
-            CooldownNow(Duration),
+            CooldownNow {
+                now: Duration,
+                /// Whether a condition held the clock or one above it.
+                #[serde(default)]
+                is_held: bool,
+            },
             /// The places among the update callbacks and among the followers of messages.
             #[cfg(feature = "serialize")]
             Turns {
@@ -150,7 +155,7 @@ macro_rules! parts {
                     $(Self::$unsaved(_) => stringify!($unsaved),)*
                     $(Self::$mark => stringify!($mark),)*
                     $(Self::$list(_) => stringify!($list),)*
-                    Self::CooldownNow(_) => "CooldownNow",
+                    Self::CooldownNow { .. } => "CooldownNow",
                     Self::Turns { .. } => "Turns",
                     Self::Component(data) => &data.name,
                     Self::Has(_) => "Has",
@@ -170,7 +175,7 @@ macro_rules! parts {
                     #[cfg(feature = "serialize")]
                     Self::Clock(_) => PartKind::Clock,
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::Turns { .. } | Self::Component(_) => return None,
+                    Self::CooldownNow { .. } | Self::Turns { .. } | Self::Component(_) => return None,
                 })
             }
 
@@ -189,7 +194,7 @@ macro_rules! parts {
                     $(Self::$list(_) => {})*
                     Self::Has(_) => {}
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::Turns { .. } | Self::Component(_) => {}
+                    Self::CooldownNow { .. } | Self::Turns { .. } | Self::Component(_) => {}
                 }
             }
 

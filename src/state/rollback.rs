@@ -2,7 +2,7 @@
 //!
 //! [`snapshot_timers`](crate::rollback::RollbackWorldExt::snapshot_timers) remembers the state of this crate, and
 //! [`restore_timers`](crate::rollback::RollbackWorldExt::restore_timers) goes back to it. Both take time in proportion
-//! to what has changed and to the number of clocks, cooldowns, [`OnClock`](crate::OnClock)s, registered components and
+//! to what has changed and to the number of clocks, cooldowns, registered components and
 //! messages on their way, not to the number of timers. While a snapshot exists, the world notes the earlier state of
 //! everything that changes.
 //!
@@ -16,12 +16,12 @@
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
 //! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey), unless you have registered them |
-//! | [`OnClock`](crate::OnClock) | what a system writes to a `Cooldown` or an `OnClock` with [`bypass_change_detection`](bevy_ecs::change_detection::DetectChangesMut::bypass_change_detection) |
+//! | [`OnClock`](crate::OnClock) | what a system writes to a `Cooldown` with [`bypass_change_detection`](bevy_ecs::change_detection::DetectChangesMut::bypass_change_detection) |
 //! | what [`insert_for`](crate::DueEntityCommandsExt::insert_for) has inserted since: it goes again | what it had inserted before, and what has gone since, unless you have registered the component |
 //! | the order in which an owner got its entities | a place in that order that [`insert_related`](bevy_ecs::world::EntityWorldMut::insert_related) has changed |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
-//! | entities that existed, also as new [children](ChildOf) of newer ones: they lose these parents | Bevy's hierarchy, unless you have registered `ChildOf` |
-//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys: insert them again on an entity that was spawned again, unless a registered component requires them. It comes last in the order of its kind. What a registered component has brought along since goes with it |
+//! | entities that existed. Those that have become [children](ChildOf) of newer entities lose these parents | Bevy's hierarchy, unless you have registered `ChildOf` |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys. Insert them again on an entity that was spawned again, unless a registered component requires them. They come last in the order of their kind. A callback that a registered component has brought along since goes with the component |
 //! | messages on their way, and whose turn it is among the followers that are there | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
 #![cfg_attr(
     feature = "serialize",
@@ -231,10 +231,10 @@ fn restore_timers(
     let mut names = changes.names.clone();
     let states = &changes.states;
     let respawned = respawn(world, snapshot, (states, &mut names), entities);
+    names.give(world, entities);
     let new = spawned_since(world, snapshot, (states, &names));
     let limited = new.iter().filter_map(|&timer| limited_by(world, timer));
     let limited: Vec<_> = limited.collect();
-    names.give(world, entities);
     let latest = |entity| names.latest(entity);
     let renamed: Option<&dyn Fn(Entity) -> Entity> = (!names.is_empty()).then_some(&latest);
     let begin = world.increment_change_tick();
@@ -269,8 +269,10 @@ fn restore_timers(
             }
         });
     });
+    // The copies say which of the registered components were there.
+    let is_copied = |id| kinds.components.iter().any(|component| component.id == id);
     for (owner, key) in limited {
-        end_since(world, owner, &key, mark.tick);
+        end_since(world, (owner, &key), mark.tick, is_copied);
     }
     leave_later_clocks(world, first_later);
     inserted.sort_unstable();

@@ -109,10 +109,9 @@ mod load;
 use alloc::{boxed::Box, vec::Vec};
 
 use bevy_ecs::{
-    entity::{EntityHashMap, EntityHashSet, MapEntities},
+    entity::{EntityHashSet, MapEntities},
     prelude::*,
 };
-use bevy_platform::collections::HashSet;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, ReflectDeserialize, ReflectSerialize};
 use serde::{Deserialize, Serialize};
@@ -123,9 +122,9 @@ use super::{
     part::{MapEach, Part, TimerPart},
 };
 use crate::{
-    clock::{ClockId, ClockState, OnClock},
-    owner::{OwnedBy, with_owners},
-    pause::{PauseMark, Pauses, stops},
+    clock::{ClockId, ClockState},
+    owner::OwnedBy,
+    pause::Pauses,
     timer::{SavedEnd, WorldState},
 };
 
@@ -136,7 +135,7 @@ pub(super) use error::list;
 pub use error::{LoadError, SaveError, Unsavable, UnsavableComponent, UnsavableTimer};
 pub use ext::SaveWorldExt;
 pub(crate) use load::load_timers;
-pub(super) use load::{begin_loading, load_checked};
+pub(super) use load::{load_checked, report_missing};
 
 pub use super::{
     component::OlderComponent,
@@ -206,9 +205,6 @@ struct Content {
     /// The messages on their way, in the order of delivery.
     #[serde(default)]
     mail: Vec<LetterData>,
-    /// The clocks of the entities and of their timers that a condition held.
-    #[serde(default)]
-    held_clocks: Vec<Entity>,
     /// What the next run ends, in order.
     #[serde(default)]
     ends: Vec<SavedEnd>,
@@ -264,6 +260,30 @@ impl Part {
             ClockId::Own(clock) if clock != Entity::PLACEHOLDER => Some(clock),
             _ => None,
         }
+    }
+
+    /// Returns an error if the part of an entity leads to an unknown one, or runs on one without a clock.
+    fn missing(
+        &self,
+        entity: Entity,
+        is_known: impl Fn(Entity) -> bool,
+        is_clock: impl Fn(Entity) -> bool,
+    ) -> Option<LoadError> {
+        let component = || self.name().into();
+        let mut known = self.target().into_iter().chain(self.references());
+        if let Some(to) = known.find(|&to| !is_known(to)) {
+            return Some(LoadError::UnknownEntity {
+                entity,
+                component: component(),
+                to,
+            });
+        }
+        let clock = self.clock().filter(|&clock| !is_clock(clock))?;
+        Some(LoadError::NoClock {
+            entity,
+            component: component(),
+            clock,
+        })
     }
 
     /// Puts a clock or a timer on [`ClockId::Virtual`] if it runs on one of these clocks.
@@ -329,23 +349,10 @@ impl SavedTimers {
             let entity = *entity;
             let mut kept = core::mem::take(parts).into_vec();
             kept.retain_mut(|part| {
-                let component = part.name().into();
-                let unknown = part.target().into_iter().chain(part.references());
-                let unknown = unknown.into_iter().find(|&to| !is_known(to));
-                let no_clock = part.clock().filter(|&clock| !is_clock(clock));
-                missing.extend(match (unknown, no_clock) {
-                    (Some(to), _) => Some(LoadError::UnknownEntity {
-                        entity,
-                        component,
-                        to,
-                    }),
-                    (None, Some(clock)) => Some(LoadError::NoClock {
-                        entity,
-                        component,
-                        clock,
-                    }),
-                    (None, None) => return true,
-                });
+                let Some(error) = part.missing(entity, &is_known, &is_clock) else {
+                    return true;
+                };
+                missing.push(error);
                 part.leave_clock(|clock| !is_known(clock) || !is_clock(clock));
                 part.map_entities(&mut MapEach(|to| match is_known(to) {
                     true => to,
@@ -359,29 +366,6 @@ impl SavedTimers {
         missing
     }
 
-    /// Lets time pass on the clocks of all timers that are neither paused, nor on a saved clock or one that a
-    /// condition held.
-    pub(crate) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
-        let own = self.clocks().map(|(clock, _)| clock);
-        let still: EntityHashSet = own.chain(self.0.held_clocks.iter().copied()).collect();
-        let passed = |clock| match clock {
-            ClockId::Own(clock) if still.contains(&clock) => 0,
-            clock => passed(clock),
-        };
-        let marks = self.pause_marks();
-        let owners = self.owners();
-        for saved in &mut self.0.entities {
-            let with_owners = with_owners(saved.entity, |it| owners.get(&it).copied());
-            if stops(with_owners, |it, mark| marks.contains(&(it, mark))) {
-                continue;
-            }
-            let timers = saved.parts.iter_mut().filter_map(Part::timer_mut);
-            for state in timers.filter_map(|(_, timer)| timer.state.as_mut()) {
-                state.pass(passed);
-            }
-        }
-    }
-
     /// Returns `true` if all timers of a world were saved, with the state that belongs to no entity.
     pub(crate) fn is_whole_world(&self) -> bool {
         self.0.world.is_some()
@@ -392,60 +376,5 @@ impl SavedTimers {
         let requests = self.0.entities.iter();
         let requests = requests.filter(|saved| saved.has(|it| matches!(it, Part::OpenRequest(_))));
         requests.map(|saved| saved.entity).collect()
-    }
-
-    /// Returns the entities with a saved clock, the parents of these clocks, if any, and whether a condition held
-    /// them.
-    pub(crate) fn clocks(&self) -> impl Iterator<Item = (Entity, (Option<ClockId>, bool))> {
-        let clocks = self.0.entities.iter();
-        let held: EntityHashSet = self.0.held_clocks.iter().copied().collect();
-        clocks.filter_map(move |saved| {
-            let is_held = held.contains(&saved.entity);
-            Some((saved.entity, (saved.own_clock()?.parent(), is_held)))
-        })
-    }
-
-    /// Returns the clocks on which something runs that was saved.
-    pub(super) fn clocks_in_use(&self) -> impl Iterator<Item = Entity> {
-        let parts = self.0.entities.iter().flat_map(|saved| &saved.parts);
-        parts.filter_map(|part| match part {
-            Part::OnClock(OnClock(ClockId::Own(clock))) => Some(*clock),
-            part => part.clock(),
-        })
-    }
-
-    /// Returns the direct owner of each entity that has one.
-    fn owners(&self) -> EntityHashMap<Entity> {
-        let owner = |part: &Part| match part {
-            Part::OwnedBy(OwnedBy(owner)) => Some(*owner),
-            _ => None,
-        };
-        let entities = self.0.entities.iter();
-        let owners = entities.filter_map(|it| Some((it.entity, it.parts.iter().find_map(owner)?)));
-        owners.collect()
-    }
-
-    /// Returns what decides which entities are paused.
-    fn pause_marks(&self) -> HashSet<(Entity, PauseMark)> {
-        let mut marks = HashSet::default();
-        for saved in &self.0.entities {
-            for part in &saved.parts {
-                match part {
-                    Part::Paused => _ = marks.insert((saved.entity, PauseMark::Paused)),
-                    Part::Disabled => _ = marks.insert((saved.entity, PauseMark::Disabled)),
-                    Part::RunsWhilePaused => {
-                        marks.insert((saved.entity, PauseMark::RunsWhilePaused));
-                    }
-                    Part::Pauses(Pauses(target)) => {
-                        marks.insert((saved.entity, PauseMark::RunsWhilePaused));
-                        marks.insert((*target, PauseMark::PausedBy));
-                    }
-                    // By entities that were not saved with it, too.
-                    Part::PausedBy(_) => _ = marks.insert((saved.entity, PauseMark::PausedBy)),
-                    _ => {}
-                }
-            }
-        }
-        marks
     }
 }

@@ -162,9 +162,15 @@ pub(crate) fn limited_by(world: &World, timer: Entity) -> Option<(Entity, Keyed)
     }
 }
 
-/// Removes a component of a timer that is gone, if it came after a tick.
-pub(crate) fn end_since(world: &mut World, owner: Entity, key: &Keyed, since: Tick) {
-    let (component, now) = (known(world, key), world.change_tick());
+/// Removes a component of a timer that is gone, if it came after a tick and is not one of those that stay.
+pub(crate) fn end_since(
+    world: &mut World,
+    (owner, key): (Entity, &Keyed),
+    since: Tick,
+    stays: impl Fn(ComponentId) -> bool,
+) {
+    let component = known(world, key).filter(|&component| !stays(component));
+    let now = world.change_tick();
     let came_since = component.is_some_and(|component| {
         let owner = world.get_entity(owner).ok();
         let ticks = owner.and_then(|owner| owner.get_change_ticks_by_id(component));

@@ -94,7 +94,7 @@ pub(super) fn check_requests(
     let mut names = HashSet::new();
     for request in &content.requests {
         let entity = request.entity;
-        let name = (request.token, request.number);
+        let name = request.name();
         let bound = request_with_name(world, name);
         let is_taken = bound.is_some_and(|bound| target(entity) != Some(bound));
         if is_taken || !unnamed.remove(&entity) || !names.insert(name) {
@@ -137,9 +137,8 @@ pub(super) fn check_keys(
 /// Gives the requests that have arrived their names, and binds the keys: from here on, parcels come to this world.
 pub(super) fn bind(world: &mut World, content: &Content, target: impl Fn(Entity) -> Entity) {
     for request in &content.requests {
-        let name = (request.token, request.number);
         if let Ok(mut entity) = world.get_entity_mut(target(request.entity)) {
-            entity.insert(MovedRequest::elsewhere(name));
+            entity.insert(MovedRequest::elsewhere(request.name()));
         }
     }
     #[cfg(feature = "worlds")]

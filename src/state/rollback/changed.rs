@@ -1,4 +1,4 @@
-//! The entities that have changed since a since.
+//! The entities that have changed since a mark.
 
 use alloc::vec::Vec;
 

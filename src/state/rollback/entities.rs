@@ -66,8 +66,10 @@ pub(super) fn spawned_since(
     new.sort_unstable();
     new.dedup();
     let finished = snapshot.finished.iter();
-    let finished: EntityHashSet = finished.map(|&entity| names.latest(entity)).collect();
-    new.retain(|entity| !finished.contains(entity));
+    let mut existed: EntityHashSet = finished.map(|&entity| names.latest(entity)).collect();
+    // The game has put them in the places of entities that have had nothing to restore.
+    existed.extend(names.given().filter(|&given| !names.contains(given)));
+    new.retain(|entity| !existed.contains(entity));
     // An entity that has not changed has the same components as then.
     new.retain(|&entity| {
         let then = first_of(states, names, entity);
@@ -83,33 +85,27 @@ pub(super) fn rename_clocks(world: &mut World, respawned: &Names, names: &Names)
     if !respawned.iter().any(|(_, latest)| is_clock(latest)) {
         return;
     }
-    let renamed = |timer: &Timer| match timer.clock() {
-        Some(ClockId::Own(clock)) if names.latest(clock) != clock => {
-            let mut timer = timer.copy();
-            Component::map_entities(&mut timer, &mut &*names);
-            Some(timer)
-        }
-        _ => None,
-    };
-    for entity in holders::<Timer>(world).collect::<Vec<_>>() {
-        if let Some(timer) = world.get(entity).and_then(renamed) {
-            world.entity_mut(entity).insert(timer);
-        }
-    }
-    for entity in holders::<OnClock>(world).collect::<Vec<_>>() {
-        if let Some(&OnClock(ClockId::Own(clock))) = world.get(entity)
+    rename(world, names, Timer::clock, Timer::copy);
+    rename(world, names, |&OnClock(clock)| Some(clock), Clone::clone);
+    let copy = |OpenRequest(until): &OpenRequest| OpenRequest(until.copy());
+    rename(world, names, |OpenRequest(until)| until.clock(), copy);
+}
+
+/// Leads those components to the clocks of other names that are on such a clock.
+fn rename<C: Component>(
+    world: &mut World,
+    names: &Names,
+    clock: impl Fn(&C) -> Option<ClockId>,
+    copy: impl Fn(&C) -> C,
+) {
+    for entity in holders::<C>(world).collect::<Vec<_>>() {
+        if let Some(component) = world.get::<C>(entity)
+            && let Some(ClockId::Own(clock)) = clock(component)
             && names.latest(clock) != clock
         {
-            let clock = ClockId::Own(names.latest(clock));
-            world.entity_mut(entity).insert(OnClock(clock));
-        }
-    }
-    for entity in holders::<OpenRequest>(world).collect::<Vec<_>>() {
-        let until = world
-            .get(entity)
-            .and_then(|OpenRequest(until)| renamed(until));
-        if let Some(until) = until {
-            world.entity_mut(entity).insert(OpenRequest(until));
+            let mut component = copy(component);
+            C::map_entities(&mut component, &mut &*names);
+            world.entity_mut(entity).insert(component);
         }
     }
 }

@@ -22,12 +22,12 @@ pub trait RollbackWorldExt {
     /// # Time complexity
     ///
     /// *O*(*k*) in the number of timers and components of this crate that have changed since the
-    /// previous snapshot, plus *O*(*n*) in the number of clocks, of [`Cooldown`](crate::Cooldown)s,
-    /// [`OnClock`](crate::OnClock)s and registered components, of messages on their way, and of timers that have come,
-    /// been cancelled or finished since the previous run. An owner that gets or loses a timer counts with all its timers.
+    /// previous snapshot, plus *O*(*n*) in the number of clocks, of [`Cooldown`](crate::Cooldown)s and registered
+    /// components, of messages on their way, and of timers that have come, been cancelled or finished since the previous run. An owner that gets or loses a timer counts with all its timers.
     ///
     /// While a snapshot exists, each change takes a constant time longer. The first snapshot spawns the
     /// observers that note the changes.
+    #[track_caller]
     fn snapshot_timers(&mut self) -> TimerSnapshot;
 
     /// Goes back to the state of a snapshot.
@@ -90,6 +90,7 @@ pub trait RollbackWorldExt {
     /// assert!(world.get_entity(new).is_err());
     /// assert!(world.get::<Timer>(entities[&bomb]).is_some());
     /// ```
+    #[track_caller]
     fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>);
 
     /// Begins to note what changes, for [`changed_since`](Self::changed_since).
@@ -104,6 +105,7 @@ pub trait RollbackWorldExt {
     /// # Time complexity
     ///
     /// As for a snapshot, without registered components and messages.
+    #[track_caller]
     fn mark_changes(&mut self) -> ChangeMark;
 
     /// Returns the entities whose timers or components of this crate have changed since a mark or a snapshot, in
@@ -133,8 +135,8 @@ the data, is in an answer. [Put](crate::moving::MoveWorldExt::put_entity) it int
 part of this: it is in the data, but does not count as a change."
     )]
     ///
-    /// Entities that a [restore](Self::restore_timers) has spawned again are in the answer under all their
-    /// names. Conditions of [`run_clock_if`](crate::conditions::run_clock_if) change the clocks that they
+    /// Entities that a [restore](Self::restore_timers) has spawned again are in the answer under their
+    /// first and their latest name. Conditions of [`run_clock_if`](crate::conditions::run_clock_if) change the clocks that they
     /// hold. While somebody else owns a speed modifier of a clock, that clock counts as changed: its data does not hold
     /// the modifier. The answer may hold a few more entities: a new timer counts again when the next run arms it.
     ///
@@ -147,7 +149,7 @@ part of this: it is in the data, but does not count as a change."
     ///
     /// *O*(*k* log *k*) in the number of timers and components of this crate that have changed since the
     /// snapshot, plus *O*(*n*) in the number that [`snapshot_timers`](Self::snapshot_timers) visits: clocks,
-    /// cooldowns, [`OnClock`](crate::OnClock)s and new timers. If a clock has changed, everything on it
+    /// cooldowns and new timers. If a clock has changed, everything on it
     /// counts, and if it is gone, so do the timers that chose their clocks. Changes since an older
     /// snapshot are copied first.
     ///
@@ -178,22 +180,27 @@ part of this: it is in the data, but does not count as a change."
     /// app.world_mut().entity_mut(slow).insert(Paused);
     /// assert_eq!(app.world_mut().changed_since(&mark), [slow]);
     /// ```
+    #[track_caller]
     fn changed_since(&mut self, since: impl AsRef<ChangeMark>) -> Vec<Entity>;
 }
 
 impl RollbackWorldExt for World {
+    #[track_caller]
     fn snapshot_timers(&mut self) -> TimerSnapshot {
         snapshot_timers(self)
     }
 
+    #[track_caller]
     fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>) {
         restore_timers(self, snapshot, entities);
     }
 
+    #[track_caller]
     fn mark_changes(&mut self) -> ChangeMark {
         mark_changes(self)
     }
 
+    #[track_caller]
     fn changed_since(&mut self, since: impl AsRef<ChangeMark>) -> Vec<Entity> {
         changed_since(self, since.as_ref())
     }

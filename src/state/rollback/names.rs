@@ -31,6 +31,11 @@ impl Names {
         self.given.extend(given);
     }
 
+    /// Returns the entities to which the map of this restore leads from others that are gone.
+    pub(super) fn given(&self) -> impl Iterator<Item = Entity> {
+        self.given.values().copied()
+    }
+
     /// Returns the earlier names, with the latest name of each entity.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Entity, Entity)> {
         let names = self.latest.iter();

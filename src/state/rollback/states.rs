@@ -123,10 +123,10 @@ fn put_parts_back(
             && let Ok(mut entity) = world.get_entity_mut(entity)
         {
             kind.remove(&mut entity);
-            if let PartKind::Has(id) = kind {
-                remove_required::<UpdateComponent>(&mut entity, id, since);
-                remove_required::<MessageComponent>(&mut entity, id, since);
-            }
+        }
+        if let PartKind::Has(id) = kind {
+            remove_required::<UpdateComponent>(world, entity, id, since);
+            remove_required::<MessageComponent>(world, entity, id, since);
         }
     }
     for part in before {
@@ -149,18 +149,23 @@ fn put_parts_back(
     }
 }
 
-/// Removes a callback that a component of the game has brought along since a tick.
-fn remove_required<C: Component>(entity: &mut EntityWorldMut, by: ComponentId, since: Tick) {
-    let world = entity.world();
-    let now = world.read_change_tick();
-    let info = world.components().get_info(by);
-    let is_required = info.is_some_and(|info| {
-        let mut required = info.required_components().iter_ids();
-        required.any(|id| Some(id) == world.component_id::<C>())
-    });
-    let ticks = entity.get_change_ticks::<C>();
-    if is_required && ticks.is_some_and(|ticks| ticks.is_added(since, now)) {
-        entity.remove::<C>();
+/// Removes a callback that a component of the game has brought along since a tick, unless another one requires it, too.
+fn remove_required<C: Component>(world: &mut World, entity: Entity, by: ComponentId, since: Tick) {
+    let Ok(holder) = world.get_entity(entity) else {
+        return;
+    };
+    let requires = |component: ComponentId| {
+        let info = world.components().get_info(component);
+        info.is_some_and(|info| {
+            let mut required = info.required_components().iter_ids();
+            required.any(|id| Some(id) == world.component_id::<C>())
+        })
+    };
+    let ticks = holder.get_change_ticks::<C>();
+    let is_added = ticks.is_some_and(|ticks| ticks.is_added(since, world.read_change_tick()));
+    let mut others = holder.archetype().components().iter();
+    if is_added && requires(by) && !others.any(|&other| requires(other)) {
+        world.entity_mut(entity).remove::<C>();
     }
 }
 

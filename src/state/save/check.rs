@@ -37,34 +37,29 @@ pub(crate) fn check_saved(
     check_map(world, map)?;
     let entities: EntityHashSet = saved.entities.iter().map(|saved| saved.entity).collect();
     let is_known = |entity| entities.contains(&entity) || map.contains_key(&entity);
-    for saved in &saved.entities {
-        check_references(saved, is_known)?;
-    }
-    if let Some(missing) = check_content(world, saved, map, is_known)?
-        .into_iter()
-        .next()
-    {
-        return Err(missing);
-    }
-    check_clocks(world, &saved.entities, map)
-}
-
-/// Returns an error if moved timers can't be loaded into a world with this map of entities, and otherwise the references
-/// of components to unknown entities.
-pub(crate) fn check_moved(
-    world: &World,
-    SavedTimers(saved): &SavedTimers,
-    map: &EntityHashMap<Entity>,
-    is_known: impl Fn(Entity) -> bool,
-) -> Result<Vec<LoadError>, LoadError> {
-    if !world.contains_resource::<ClockTable>() {
-        return Err(LoadError::NoPlugin);
+    // A saved entity may get its clock later.
+    let is_clock = |clock| entities.contains(&clock) || clock_of_world(world, map, clock).is_some();
+    for SavedEntity { entity, parts } in &saved.entities {
+        let mut missing = parts.iter();
+        let missing = missing.find_map(|part| part.missing(*entity, is_known, is_clock));
+        missing.map_or(Ok(()), Err)?;
     }
     check_content(world, saved, map, is_known)
 }
 
-/// Returns an error if the data contradicts itself or the world, and otherwise the references of components to unknown
-/// entities.
+/// Returns an error if moved timers can't be loaded into a world with this map of entities.
+pub(crate) fn check_moved(
+    world: &World,
+    SavedTimers(saved): &SavedTimers,
+    map: &EntityHashMap<Entity>,
+) -> Result<(), LoadError> {
+    if !world.contains_resource::<ClockTable>() {
+        return Err(LoadError::NoPlugin);
+    }
+    check_content(world, saved, map, |_| true)
+}
+
+/// Returns an error if the data contradicts itself or the world, or if a component of the game leads to an unknown entity.
 fn check_content(
     world: &World,
     Content {
@@ -75,15 +70,14 @@ fn check_content(
     }: &Content,
     map: &EntityHashMap<Entity>,
     is_known: impl Fn(Entity) -> bool,
-) -> Result<Vec<LoadError>, LoadError> {
+) -> Result<(), LoadError> {
     let mut entities = EntityHashSet::default();
-    let mut missing = Vec::new();
     for saved in saved {
         if !entities.insert(saved.entity) {
             return Err(LoadError::DuplicateEntity(saved.entity));
         }
         check_parts(saved)?;
-        missing.extend(check_components(world, saved, &is_known)?);
+        check_components(world, saved, &is_known)?;
     }
     if let Some(end) = ends.iter().find(|it| !entities.contains(&it.entity)) {
         return Err(LoadError::UnknownEnd(end.entity));
@@ -92,8 +86,7 @@ fn check_content(
         entities.contains(&entity) || map.contains_key(&entity)
     })?;
     check_keys(saved)?;
-    check_parents(world, saved, map)?;
-    Ok(missing)
+    check_parents(world, saved, map)
 }
 
 /// Checks that all messages refer to known entities.
@@ -133,31 +126,12 @@ fn check_parts(SavedEntity { entity, parts }: &SavedEntity) -> Result<(), LoadEr
     Ok(())
 }
 
-/// Checks that all references lead to known entities.
-fn check_references(
-    saved: &SavedEntity,
-    is_known: impl Fn(Entity) -> bool,
-) -> Result<(), LoadError> {
-    for part in &saved.parts {
-        let mut references = part.references().into_iter().chain(part.target());
-        if let Some(to) = references.find(|&to| !is_known(to)) {
-            return Err(LoadError::UnknownEntity {
-                entity: saved.entity,
-                component: part.name().into(),
-                to,
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Checks that the components of the game can be loaded, and returns their references to unknown entities.
+/// Checks that the components of the game can be loaded, and that they lead to known entities.
 fn check_components(
     world: &World,
     SavedEntity { entity, parts }: &SavedEntity,
     is_known: impl Fn(Entity) -> bool,
-) -> Result<Vec<LoadError>, LoadError> {
-    let mut missing = Vec::new();
+) -> Result<(), LoadError> {
     for part in parts {
         let Part::Component(data) = part else {
             continue;
@@ -174,22 +148,22 @@ fn check_components(
             }
             to
         });
-        match registered.load(data, &mut note, None) {
-            Ok(()) => missing.extend(unknown.map(|to| LoadError::UnknownEntity {
+        if let Err(error) = registered.load(data, &mut note, None) {
+            return Err(LoadError::Component {
+                entity,
+                component,
+                error,
+            });
+        }
+        if let Some(to) = unknown {
+            return Err(LoadError::UnknownEntity {
                 entity,
                 component,
                 to,
-            })),
-            Err(error) => {
-                return Err(LoadError::Component {
-                    entity,
-                    component,
-                    error,
-                });
-            }
+            });
         }
     }
-    Ok(missing)
+    Ok(())
 }
 
 /// Checks that the keys of each owner differ.
@@ -251,31 +225,6 @@ fn check_parents(
             }
         }
         checked.extend(path);
-    }
-    Ok(())
-}
-
-/// Checks that each clock and each timer runs on an entity with a clock. A saved entity may get its clock later, and a
-/// saved timer may await the report that its clock is gone.
-fn check_clocks(
-    world: &World,
-    saved: &[SavedEntity],
-    map: &EntityHashMap<Entity>,
-) -> Result<(), LoadError> {
-    let entities: EntityHashSet = saved.iter().map(|saved| saved.entity).collect();
-    for SavedEntity { entity, parts } in saved {
-        for part in parts {
-            let Some(clock) = part.clock() else {
-                continue;
-            };
-            if !entities.contains(&clock) && clock_of_world(world, map, clock).is_none() {
-                return Err(LoadError::NoClock {
-                    entity: *entity,
-                    component: part.name().into(),
-                    clock,
-                });
-            }
-        }
     }
     Ok(())
 }

@@ -187,7 +187,6 @@ struct Collector<'w> {
     in_components: EntityHashSet,
     /// The entities on which timers wait for a clock.
     missing_clocks: Vec<Entity>,
-    held_clocks: EntityHashSet,
     entities: Vec<SavedEntity>,
     unsavable: Vec<Unsavable>,
 }
@@ -206,7 +205,6 @@ impl<'w> Collector<'w> {
             in_mail: EntityHashSet::default(),
             in_components: EntityHashSet::default(),
             missing_clocks: Vec::new(),
-            held_clocks: EntityHashSet::default(),
             entities: Vec::new(),
             unsavable: Vec::new(),
         }
@@ -236,7 +234,8 @@ impl<'w> Collector<'w> {
             });
             if let Some(Part::Cooldown(_)) = parts.last() {
                 let clock = clock_of(self.world, entity, owner_of(entity), None);
-                parts.push(Part::CooldownNow(states.times.now(clock)));
+                let (now, is_held) = states.times.now(clock);
+                parts.push(Part::CooldownNow { now, is_held });
             }
         }
         if let Some(closure) = entity.get().and_then(TimerAction::closure) {
@@ -250,9 +249,6 @@ impl<'w> Collector<'w> {
             }
             parts.retain(|part| !part.serves_timer());
         }
-        let clocks = parts.iter().filter_map(Part::clock).chain([entity.id()]);
-        let held = clocks.filter(|&clock| states.times.is_held(clock));
-        self.held_clocks.extend(held);
         let clocks = parts.iter().filter_map(|part| match part {
             Part::OnClock(OnClock(ClockId::Own(clock))) => Some(*clock),
             part => part.clock(),
@@ -303,8 +299,6 @@ impl<'w> Collector<'w> {
     fn finish(&mut self, world: Option<WorldState>) -> (SavedTimers, Vec<Unsavable>) {
         let mut entities = core::mem::take(&mut self.entities);
         let unsavable = core::mem::take(&mut self.unsavable);
-        let mut held_clocks: Vec<Entity> = self.held_clocks.drain().collect();
-        held_clocks.sort_unstable();
         if !unsavable.is_empty() {
             let referred = self.in_mail.union(&self.in_components);
             drop_remains(&mut entities, &unsavable, referred.copied());
@@ -324,7 +318,6 @@ impl<'w> Collector<'w> {
         let content = Content {
             world,
             mail: Vec::new(),
-            held_clocks,
             ends: ends.filter(|end| saved.contains(&end.entity)).collect(),
             entities,
         };

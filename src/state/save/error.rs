@@ -136,10 +136,7 @@ pub enum LoadError {
     )]
     UnknownComponent(Entity, String),
     /// A component of the game can't be deserialized.
-    #[error(
-        "the component {component:?} of saved entity {entity} can't be deserialized: {error}; if it has changed since, \
-         give it a version with `add_versioned_component`"
-    )]
+    #[error("the component {component:?} of saved entity {entity} can't be deserialized: {error}")]
     Component {
         /// The saved entity.
         entity: Entity,

@@ -21,9 +21,8 @@ pub trait SaveWorldExt {
     ///
     /// On loading, and in a restore that spawns an entity again, a required
     /// [`MessageComponent`](crate::message::MessageComponent) or [`UpdateComponent`](crate::UpdateComponent) comes along.
-    /// Other components of this crate that it requires, such as a `Timer`, are there only if they were there before. Your
-    /// observers of `Add` and `Insert` run as for any other insertion. A `Timer` that they insert on the entity gives way
-    /// to what was saved, but a clock, an owner or a pause does not.
+    /// Your observers of `Add` and `Insert` run as for any other insertion. Other components of this crate that it
+    /// requires or that an observer inserts on the entity, such as a `Timer`, are there only if they were there before.
     ///
     /// The data has the names of the fields, so a field that you add with `#[serde(default)]` can be missing in an earlier
     /// save. For any other change, use [`add_versioned_component`](Self::add_versioned_component). A component that can't
@@ -32,7 +31,8 @@ pub trait SaveWorldExt {
     /// # Panics
     ///
     /// Panics if the name or the component is registered already, for a resource and a component of this crate, and while
-    /// a [snapshot](crate::rollback::TimerSnapshot) exists. Register all components at start-up.
+    /// a [snapshot](crate::rollback::TimerSnapshot) or a [mark](crate::rollback::ChangeMark) exists. Register all
+    /// components at start-up.
     ///
     /// # Time complexity
     ///
@@ -155,7 +155,8 @@ pub trait SaveWorldExt {
     /// Pauses of these and modifiers of their clocks are saved, too, unless they belong to another entity, have a stable
     /// key, or are modifiers that pause another entity. The clocks on which the timers run are saved only if the entity owns them. To load the result, map
     /// each other clock to a clock, and each other entity to which a registered component refers to an entity. If
-    /// another entity has sent a request that is still on its way, map that entity and its request. Messages to all and in turn are not to this entity, and are left out.
+    /// another entity has sent a request that is still on its way, map that entity and its request. The result holds no
+    /// messages to all and in turn.
     ///
     /// # Errors
     ///

@@ -67,7 +67,7 @@ impl<'w> StateReader<'w> {
             let random = timer.random();
             return Some(TimerState::New { sequence, random });
         }
-        let reading = self.times.reading(clock)?;
+        let (reading, is_held) = self.times.look_up(clock)?;
         let deadline = queue.deadline(key, reading.now)?;
         Some(TimerState::Armed(Progress {
             sequence,
@@ -84,6 +84,7 @@ impl<'w> StateReader<'w> {
             random: timer.random(),
             is_chosen: timer.is(Mark::Chosen),
             is_new: timer.is(Mark::New),
+            is_still: is_held || timer.is_paused(),
         }))
     }
 }

@@ -53,11 +53,14 @@ pub(crate) struct Progress {
     /// Whether the timer was inserted since the last run.
     #[serde(default)]
     pub(super) is_new: bool,
+    /// Whether the timer was paused, or a condition held its clock.
+    #[serde(default)]
+    pub(super) is_still: bool,
 }
 
 impl Serialize for Progress {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Fields::new(serializer, "Progress", 11)?;
+        let mut fields = Fields::new(serializer, "Progress", 12)?;
         fields.required("sequence", &self.sequence)?;
         fields.add("clock", &self.clock)?;
         fields.required("remaining", &self.remaining)?;
@@ -69,6 +72,7 @@ impl Serialize for Progress {
         fields.add("random", &self.random)?;
         fields.add("is_chosen", &self.is_chosen)?;
         fields.add("is_new", &self.is_new)?;
+        fields.add("is_still", &self.is_still)?;
         fields.end()
     }
 }
@@ -90,10 +94,11 @@ impl TimerState {
         }
     }
 
-    /// Lets time pass on the clock of the timer.
+    /// Lets time pass on the clock of the timer, unless the timer stood still.
     pub(crate) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
         if let Self::Armed(progress) = self
             && progress.remaining != NEVER
+            && !progress.is_still
         {
             let nanos = passed(progress.clock);
             let late = nanos.saturating_sub(progress.remaining);

@@ -223,7 +223,7 @@ impl Revived {
         let saved = ron::to_string(&saved).expect("it serializes");
         // A message changes no entity before it is delivered, so copies may be from before or after the sending.
         let (state, rest) = saved.split_once("mail:").expect("the mail");
-        let (_, entities) = rest.split_once("held_clocks:").expect("the clocks");
+        let (_, entities) = rest.split_once("ends:").expect("what ends");
         let saved = format!("{state}{entities}");
         #[cfg(feature = "worlds")]
         let keys: Vec<_> = {
@@ -266,8 +266,8 @@ fn with_missing_times(saved: &str) -> String {
     let mut parts = saved.split("Cooldown((");
     let mut text = String::from(parts.next().unwrap_or_default());
     for part in parts {
-        let (cooldown, rest) = part.split_once("CooldownNow((").expect("the time");
-        let (now, rest) = rest.split_once("))").expect("the end of the time");
+        let (cooldown, rest) = part.split_once("CooldownNow(now:(").expect("the time");
+        let (now, rest) = rest.split_once("),").expect("the end of the time");
         let numbers = format!("{cooldown}{now}");
         let numbers = numbers.split(|it: char| !it.is_ascii_digit());
         let numbers: Vec<u64> = numbers.filter_map(|it| it.parse().ok()).collect();

@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
+use bevy_app::First;
 use bevy_due::{
-    Clock, ClockId, OnClock, OwnedBy, PausedBy, Timer, clock::SpeedModifier, moving::TimePassed,
-    timer::Pauses,
+    Clock, ClockId, Cooldown, OnClock, OwnedBy, PausedBy, Timer, clock::SpeedModifier,
+    conditions::run_clock_if, moving::TimePassed, timer::Pauses,
 };
 use bevy_ecs::error::FallbackErrorHandler;
 
@@ -88,6 +89,58 @@ fn timers_on_clocks_of_others_survive_in_any_order() {
 }
 
 #[test]
+fn entities_that_need_each_others_clocks_keep_their_timers() {
+    let mut before = zone();
+    let world = before.world_mut();
+    let [slow, fast] = [0.5, 2.0].map(|speed| world.spawn(Clock::new().with_speed(speed)).id());
+    for (entity, clock) in [(slow, fast), (fast, slow)] {
+        let timer = Timer::every(1.0).first_after(10.0).on(clock);
+        world.entity_mut(entity).insert(timer);
+    }
+    for _ in 0..4 {
+        advance_ms(&mut before, 5000);
+    }
+    for order in [[0, 1], [1, 0]] {
+        let (mut after, map) = restart(&mut before, &[slow, fast], &order);
+        let timers = [slow, fast].map(|timer| {
+            let timer = after
+                .world_mut()
+                .with_timers(|timers| timers.get(map[&timer]));
+            let timer = timer.expect("a timer");
+            (timer.count, timer.remaining)
+        });
+        // Forty seconds on the fast clock, ten on the slow one, and half a second of game time on the way.
+        assert_eq!(timers, [(31, ms(0)), (1, ms(750))]);
+    }
+}
+
+#[test]
+fn on_a_clock_that_a_condition_holds_no_time_passes_on_the_way() {
+    #[derive(Component)]
+    struct Level;
+
+    let (mut forest, mut town) = (zone(), zone());
+    forest.add_systems(First, run_clock_if::<Level, _>(|| false));
+    let arenas = [&mut forest, &mut town].map(|zone| {
+        let arena = zone.world_mut().spawn((Clock::new(), Level)).id();
+        advance_ms(zone, 0);
+        arena
+    });
+    let [arena, there] = arenas;
+    let mut used = Cooldown::new(10.0);
+    assert!(used.try_use(ms(0)));
+    let hero = (OnClock(arena.into()), used, Timer::after(10.0));
+    let hero = forest.world_mut().spawn(hero).id();
+    advance_ms(&mut forest, 1000);
+    let moved = take(&mut forest, hero);
+    let mut map = EntityHashMap::from_iter([(arena, there)]);
+    put_with(&mut town, moved, 500, &mut map);
+    assert_eq!(remaining(&mut town, map[&hero]), ms(10_000));
+    let cooldown = town.world().get::<Cooldown>(map[&hero]);
+    assert_eq!(cooldown.expect("it came").remaining(ms(0)), ms(10_000));
+}
+
+#[test]
 fn an_entity_comes_without_what_leads_to_one_that_does_not() {
     let mut forest = zone();
     let world = forest.world_mut();
@@ -125,10 +178,10 @@ fn an_entity_comes_without_what_leads_to_one_that_does_not() {
     );
     assert!(!world.entity(pause).contains::<Pauses>());
     assert!(!world.entity(slow).contains::<SpeedModifier>());
-    // On a clock that is not there, no time has passed.
-    assert_eq!(remaining(&mut town, hero), ms(9500));
-    assert_eq!(remaining(&mut town, sand), ms(4500));
-    advance_ms(&mut town, 4500);
+    // Their owner was paused, so no time has passed on the way.
+    assert_eq!(remaining(&mut town, hero), ms(10_000));
+    assert_eq!(remaining(&mut town, sand), ms(5000));
+    advance_ms(&mut town, 5000);
     assert_eq!(firings(&mut town).len(), 1);
 }
 

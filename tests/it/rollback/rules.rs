@@ -72,6 +72,18 @@ fn an_entity_that_exists_keeps_its_id_and_a_new_one_despawns() {
 }
 
 #[test]
+fn the_successor_of_a_bare_entity_stays() {
+    let mut app = app();
+    let bare = app.world_mut().spawn_empty().id();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(bare);
+    let again = app.world_mut().spawn(Timer::after(STEP)).id();
+    let mut entities = EntityHashMap::from_iter([(bare, again)]);
+    app.world_mut().restore_timers(&snapshot, &mut entities);
+    assert!(is_alive(&app, again) && app.world().get::<Timer>(again).is_none());
+}
+
+#[test]
 fn an_entity_whose_despawn_panicked_despawns_also_after_a_restore() {
     #[derive(Component)]
     struct Trap;

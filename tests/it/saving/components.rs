@@ -6,12 +6,12 @@ use bevy_app::App;
 use bevy_due::{
     OnClock, Timer,
     message::{Delivery, MessageWorldExt},
-    moving::{MoveWorldExt, MovedEntity},
+    moving::{MoveWorldExt, MovedEntity, TimePassed},
     prelude::*,
     rollback::RollbackWorldExt,
     save::{LoadError, SaveError, SaveWorldExt, SavedTimers, Unsavable},
 };
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::{entity::EntityHashMap, error::FallbackErrorHandler, prelude::*};
 use serde::{Deserialize, Serialize, Serializer, ser::Error};
 
 use crate::support::*;
@@ -711,9 +711,86 @@ fn a_component_has_one_name() {
 }
 
 #[test]
-#[should_panic(expected = "while a snapshot exists")]
+#[should_panic(expected = "while a snapshot or a mark exists")]
 fn components_are_added_before_the_first_snapshot() {
     let mut app = game();
     let _snapshot = app.world_mut().snapshot_timers();
     app.world_mut().add_saved_component::<Shy>("shy");
+}
+
+#[test]
+fn a_component_that_refers_to_an_entity_that_is_refused_refers_to_nothing() {
+    let (mut forest, mut town) = (game(), game());
+    town.insert_resource(FallbackErrorHandler(errors::record));
+    let world = forest.world_mut();
+    world.add_saved_component::<Title>("title");
+    let enemy = world.spawn(Title(String::from("king"))).id();
+    let hero = world.spawn(Target(enemy)).id();
+    let moved = world.copy_entities(&[hero, enemy]).into_iter();
+    let moved: Vec<_> = moved
+        .map(|it| (it.unwrap(), TimePassed::default()))
+        .collect();
+    let mut names = EntityHashMap::default();
+    let put = town.world_mut().put_entities(moved, &mut names);
+    assert!(put[1].is_err(), "a title is unknown there");
+    assert_eq!(target(&town, names[&hero]), Some(Entity::PLACEHOLDER));
+    let [warning] = &errors::errors()[..] else {
+        panic!("one warning")
+    };
+    for part in ["target", &enemy.to_string()] {
+        assert!(
+            warning.contains(part),
+            "{warning:?} should contain {part:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rollback_goes_on_if_an_observer_despawns_what_loses_a_component() {
+    let mut app = game();
+    app.add_observer(|removed: On<Remove<Hears>>, mut commands: Commands| {
+        commands.entity(removed.entity).despawn();
+    });
+    let world = app.world_mut();
+    let hero = world.spawn(Health(7)).id();
+    let snapshot = world.snapshot_timers();
+    world.entity_mut(hero).insert(Hears);
+    world.restore_timers(&snapshot, &mut EntityHashMap::default());
+    assert!(world.get_entity(hero).is_err());
+}
+
+#[test]
+fn a_rollback_keeps_a_component_that_was_there_and_came_again_for_a_time() {
+    let mut app = game();
+    let world = app.world_mut();
+    let hero = world.spawn(Health(7)).id();
+    let snapshot = world.snapshot_timers();
+    world.entity_mut(hero).remove::<Health>();
+    world.entity_mut(hero).insert_for(5.0, Health(9));
+    world.restore_timers(&snapshot, &mut EntityHashMap::default());
+    assert_eq!(health(&app, hero), Some(7));
+    for _ in 0..6 {
+        advance_ms(&mut app, 1000);
+    }
+    assert_eq!(health(&app, hero), Some(7));
+}
+
+#[test]
+fn a_rollback_leaves_a_callback_that_another_component_requires() {
+    #[derive(Component, Clone, Serialize, Deserialize)]
+    #[require(MessageComponent = ears())]
+    struct Listens;
+
+    let mut app = game();
+    let world = app.world_mut();
+    world.add_saved_component::<Listens>("listens");
+    let hero = world.spawn((Health(7), Listens)).id();
+    let snapshot = world.snapshot_timers();
+    world
+        .entity_mut(hero)
+        .remove::<MessageComponent>()
+        .insert(Hears);
+    world.restore_timers(&snapshot, &mut EntityHashMap::default());
+    assert!(!world.entity(hero).contains::<Hears>());
+    assert!(world.entity(hero).contains::<MessageComponent>());
 }

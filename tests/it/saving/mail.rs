@@ -499,6 +499,26 @@ fn a_type_with_a_codec_is_not_left_out() {
 }
 
 #[test]
+#[should_panic(expected = "saves leave the message")]
+fn a_type_that_is_left_out_has_no_codec() {
+    let mut app = game();
+    app.world_mut().leave_out_message::<Look>();
+    let codec = |_: &Look| Ok(Vec::new());
+    app.world_mut()
+        .add_message_codec("look", codec, |_| Ok(Look));
+}
+
+#[test]
+fn a_game_without_codecs_has_no_warning_about_one() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    app.world_mut().leave_out_message::<Hit>();
+    let looks = MessageComponent::new().on(|_, _: &Look| {});
+    app.world_mut().spawn(looks);
+    assert_eq!(errors(), [""; 0]);
+}
+
+#[test]
 fn a_message_that_can_not_be_decoded_is_refused_and_nothing_is_loaded() {
     let mut app = game();
     let hero = app.world_mut().spawn((ears(), Timer::after(1.0))).id();

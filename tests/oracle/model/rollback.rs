@@ -69,6 +69,8 @@ impl Model {
         let named: BTreeMap<Id, Id> = named.collect();
         let mut kept = ours.clone();
         kept.extend(latest.values());
+        let is_known = |id: &&Id| self.rollback.known.contains(id);
+        kept.extend(named.values().filter(|id| !is_known(id)));
         self.rollback.known.extend(latest.values());
         self.rollback.successors.extend(latest);
         for id in then.entities.len()..self.entities.len() {

@@ -77,7 +77,7 @@ pub(crate) use insert_for::{check_component, end_since, insert_for, limited_by};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
 pub(crate) use keyed::{insert_keyed, keyed, refresh_keyed, set_keyed, take_key};
-pub(crate) use late_clock::{add_modified_clocks, follow_clocks_later};
+pub(crate) use late_clock::{add_modified_clocks, follow_clocks_later, settle_arrivals};
 pub(crate) use open_request::OpenRequest;
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses, RunsWhilePaused};

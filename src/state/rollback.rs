@@ -101,7 +101,7 @@ use super::component::{ComponentCopies, SavedComponents, insert_again};
 use crate::{
     clock::{Age, ClockKey, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, MessageComponent},
-    timer::{QueuesMark, RunDepth, TimerQueues, add_modified_clocks, end_since, limited_by},
+    timer::{QueuesMark, RunDepth, TimerQueues, end_since, limited_by, settle_arrivals},
     update::{UpdateComponent, leave_later_clocks},
 };
 use changed::changed_since;
@@ -188,7 +188,7 @@ fn begin_mark<Copies>(
 ) -> (ChangeMark, Copies) {
     check(world, what);
     world.flush();
-    add_modified_clocks(world);
+    settle_arrivals(world);
     let clocks = ClocksCopy::of(world);
     match world.contains_resource::<Log>() {
         true => end_journals(world),

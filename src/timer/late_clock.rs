@@ -7,7 +7,7 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{Kind, TimerQueues, place::NO_CLOCK, queued::Mark};
 use crate::{
-    clock::{Clock, ClockTable, Reading, SpeedModifiers, clock_of},
+    clock::{Clock, ClockTable, Reading, SpeedModifiers, clock_of, settle_clocks},
     owner::{owned_by, owner_of},
     queue::NEVER,
 };
@@ -46,6 +46,14 @@ pub(crate) fn add_modified_clocks(world: &mut World) {
         }
     }
     world.flush();
+}
+
+/// Lets clocks, parents and modifiers find each other that have arrived in any order. Nothing is left to do for another
+/// call.
+pub(crate) fn settle_arrivals(world: &mut World) {
+    add_modified_clocks(world);
+    settle_clocks(world);
+    add_modified_clocks(world);
 }
 
 /// Moves the timers on an entity, and those that it owns, to the clocks that they are on by default, once all commands

@@ -17,7 +17,7 @@ use crate::{
         component::{SavedComponent, holders_of},
         part::PartKind,
     },
-    timer::{Cooldown, Timer, TimerQueues},
+    timer::{Cooldown, Timer, TimerQueues, settle_arrivals},
 };
 
 /// Returns the entities that have changed since a snapshot, in order.
@@ -26,6 +26,8 @@ pub(crate) fn changed_since(world: &mut World, since: &ChangeMark) -> Vec<Entity
     check(world, "ask for changes");
     check_world(world, since);
     world.flush();
+    // A copy that follows does so, too.
+    settle_arrivals(world);
     end_journals(world);
     let changes = world.resource::<Log>().changes_since(&since.token);
     let modified = holders::<SpeedModifiers>(world).filter(|&it| is_modified_elsewhere(world, it));

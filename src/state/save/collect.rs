@@ -13,7 +13,7 @@ use super::{
     Content, SaveError, SavedEntity, SavedTimers, Unsavable, UnsavableComponent, UnsavableTimer,
 };
 use crate::{
-    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of, settle_clocks},
+    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of},
     message::{Inbox, turn_of, visit_letters},
     owner::{Owned, OwnedBy, owner_of},
     pause::{PausedBy, Pauses},
@@ -30,8 +30,7 @@ use crate::{
 pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     world.flush();
     Inbox::move_to_mailbag(world);
-    timer::add_modified_clocks(world);
-    settle_clocks(world);
+    timer::settle_arrivals(world);
     let mut mail = MailData::default();
     visit_letters(world, |_, letter| {
         mail.add(world, letter, &|entity| existing(world, entity));
@@ -96,8 +95,7 @@ pub(crate) fn save_entities(
     entities: &[Entity],
 ) -> Vec<Result<SavedTimers, SaveError>> {
     world.flush();
-    timer::add_modified_clocks(world);
-    settle_clocks(world);
+    timer::settle_arrivals(world);
     let kinds = PartKinds::of(world);
     let mut collector = Collector::new(world, &kinds);
     let saved = entities.iter().map(|&entity| {

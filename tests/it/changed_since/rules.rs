@@ -559,3 +559,23 @@ fn a_mark_clones_no_component_and_no_message() {
     drop(app.world_mut().snapshot_timers());
     assert_eq!(CLONES.load(Ordering::Relaxed), 100);
 }
+
+#[test]
+fn an_effect_that_follows_its_target_to_another_clock_is_reported_at_once() {
+    let Cast {
+        mut app,
+        owner,
+        clock,
+        ..
+    } = Cast::new();
+    let slow = SpeedModifier::new(clock, 0.5);
+    let slow = (OwnedBy(owner), slow, Timer::after(10.0));
+    let slow = app.world_mut().spawn(slow).id();
+    advance_ms(&mut app, 100);
+    let snapshot = app.world_mut().snapshot_timers();
+    let to_real = |clock: &mut ClockMut| clock.set_parent(ClockId::Real);
+    let moved = app.world_mut().change_clock(clock, to_real);
+    assert!(matches!(moved, Ok(Ok(()))));
+    let changed = app.world_mut().changed_since(&snapshot);
+    assert!(changed.contains(&slow), "{changed:?}");
+}

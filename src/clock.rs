@@ -38,9 +38,9 @@ pub use params::{Clocks, ClocksMut, OnClock};
 pub(crate) use params::{
     add_missing_clock, clock_of, default_clock, find_clock, is_game_stopped, is_game_stopped_in,
 };
-#[cfg(feature = "serialize")]
-pub(crate) use read::settle_clocks;
-pub(crate) use read::{add_clock, bevy_time, end_arrival, follow_on_clock, read_clocks, warn};
+pub(crate) use read::{
+    add_clock, bevy_time, end_arrival, follow_on_clock, read_clocks, settle_clocks, warn,
+};
 pub(crate) use row::{Age, Cadence, ClockKey};
 #[cfg(feature = "serialize")]
 pub use save::TimePassed;

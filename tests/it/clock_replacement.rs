@@ -6,7 +6,6 @@ use bevy_due::{
     ArmedTimers, CancelReason, Clocks, ClocksMut, Timer,
     clock::{ClockError, ClockMut},
     prelude::*,
-    save::SaveWorldExt,
 };
 use bevy_ecs::{
     error::{FallbackErrorHandler, Severity},
@@ -218,21 +217,6 @@ fn a_replacement_with_a_bad_parent_is_a_warning_and_keeps_the_parent() {
         assert_eq!(clock(&mut app, a).parent(), Some(ClockId::Virtual));
     }
     assert_eq!(now(&app, a), ms(40));
-}
-
-#[test]
-fn a_save_does_not_end_the_wait_for_a_parent() {
-    let mut app = app();
-    app.insert_resource(FallbackErrorHandler(record));
-    let own = spawn_clock(&mut app, Clock::new());
-    let parent = app.world_mut().spawn_empty().id();
-    insert(&mut app, own, Clock::of(parent));
-    app.world_mut().save_timers().expect("all is data");
-    insert(&mut app, parent, Clock::new().with_speed(2.0));
-    advance_ms(&mut app, 10);
-    assert_eq!(clock(&mut app, own).parent(), Some(parent.into()));
-    assert_eq!(now(&app, own), ms(20));
-    assert_eq!(reports(), []);
 }
 
 #[test]

@@ -356,6 +356,20 @@ fn a_clock_that_waits_for_its_parent_waits_after_a_move() {
 }
 
 #[test]
+fn a_save_does_not_end_the_wait_for_a_parent() {
+    let mut app = recording_app();
+    let world = app.world_mut();
+    let [own, parent] = [world.spawn(Clock::new()).id(), world.spawn_empty().id()];
+    world.entity_mut(own).insert(Clock::of(parent));
+    world.save_timers().expect("all is data");
+    world.entity_mut(parent).insert(Clock::new().with_speed(2.0));
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&mut app, own).parent(), Some(parent.into()));
+    assert_eq!(now(&app, own), ms(20));
+    assert_eq!(reports(), []);
+}
+
+#[test]
 fn a_skip_within_a_frame_with_fixed_steps_ends_as_in_the_saved_world() {
     for [skips, skipped] in [
         [ClockId::Fixed; 2],

@@ -66,7 +66,7 @@ pub use delayed::TimedCommands;
 pub use despawn_after::DespawnAfter;
 pub(crate) use end::cancel_timers_of_clock;
 #[cfg(feature = "serialize")]
-pub(crate) use end::{SavedEnd, forget_timers, put_ends};
+pub(crate) use end::{Ended, forget_timers, put_ends};
 pub use events::{OwnedTimerFired, TimerFired};
 pub(crate) use fast_forward::{
     end_broken_run, fast_forward, fast_forward_soon, fast_forward_to_next,

@@ -158,34 +158,20 @@ impl AsRef<ChangeMark> for TimerSnapshot {
     }
 }
 
-/// Begins a period of the log, and copies everything that has no journal.
-#[track_caller]
-fn mark_changes(world: &mut World) -> ChangeMark {
-    begin_mark(world, "mark changes", |_| ()).0
-}
-
 /// Takes a snapshot: marks the moment, and copies what a mark does not.
 #[track_caller]
 fn snapshot_timers(world: &mut World) -> TimerSnapshot {
-    let (mark, (finished, mail, components)) = begin_mark(world, "take a snapshot", |world| {
-        let finished = finished(world).collect();
-        (finished, MailCopy::of(world), SavedComponents::copy(world))
-    });
     TimerSnapshot {
-        mark,
-        finished,
-        mail,
-        components,
+        mark: begin_mark(world, "take a snapshot"),
+        finished: finished(world).collect(),
+        mail: MailCopy::of(world),
+        components: SavedComponents::copy(world),
     }
 }
 
-/// Marks the moment after a call of `copy`.
+/// Begins a period of the log, and copies everything that has no journal.
 #[track_caller]
-fn begin_mark<Copies>(
-    world: &mut World,
-    what: &str,
-    copy: impl FnOnce(&mut World) -> Copies,
-) -> (ChangeMark, Copies) {
+fn begin_mark(world: &mut World, what: &str) -> ChangeMark {
     check(world, what);
     world.flush();
     settle_arrivals(world);
@@ -197,17 +183,14 @@ fn begin_mark<Copies>(
     Log::forget_dropped(world);
     let token = world.resource_mut::<Log>().add_snapshot();
     Log::note_new_timers(world);
-    let queues = world.resource::<TimerQueues>().mark();
-    let copies = copy(world);
-    let mark = ChangeMark {
+    ChangeMark {
         world: world.id(),
         token,
-        queues,
+        queues: world.resource::<TimerQueues>().mark(),
         clocks,
         // Whatever is spawned from now on has a later tick.
         tick: world.increment_change_tick(),
-    };
-    (mark, copies)
+    }
 }
 
 /// Goes back to a snapshot. Entities that have despawned since are spawned again, and added to

@@ -125,7 +125,7 @@ use crate::{
     clock::{ClockId, ClockState},
     owner::OwnedBy,
     pause::Pauses,
-    timer::{SavedEnd, WorldState},
+    timer::{Ended, WorldState},
 };
 
 pub(super) use check::{check_map, check_moved};
@@ -205,9 +205,9 @@ struct Content {
     /// The messages on their way, in the order of delivery.
     #[serde(default)]
     mail: Vec<LetterData>,
-    /// What the next run ends, in order.
+    /// What the next run ends, in order, with the number of that run.
     #[serde(default)]
-    ends: Vec<SavedEnd>,
+    ends: Vec<(usize, Ended)>,
     entities: Vec<SavedEntity>,
 }
 

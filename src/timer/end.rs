@@ -5,8 +5,6 @@ use alloc::{
     vec::Vec,
 };
 
-#[cfg(feature = "serialize")]
-use bevy_ecs::entity::MapEntities;
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
@@ -44,8 +42,9 @@ fn index(ends_in: Option<Cadence>) -> usize {
 
 /// An entity whose timer or lifetime has finished.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
-    pub(super) entity: Entity,
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Ended {
+    pub(crate) entity: Entity,
     pub(super) kind: Kind,
     pub(super) when_done: WhenDone,
 }
@@ -135,41 +134,12 @@ impl EndedTimers {
     }
 }
 
-/// An end that waits for the next run, as data.
-#[cfg(feature = "serialize")]
-#[derive(MapEntities, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct SavedEnd {
-    /// The run that cleans it up, by its index.
-    ends_in: u8,
-    #[entities]
-    pub(crate) entity: Entity,
-    kind: Kind,
-    when_done: WhenDone,
-}
-
-#[cfg(feature = "serialize")]
-impl SavedEnd {
-    pub(super) fn new(ends_in: usize, ended: Ended) -> Self {
-        Self {
-            ends_in: ends_in as u8,
-            entity: ended.entity,
-            kind: ended.kind,
-            when_done: ended.when_done,
-        }
-    }
-}
-
 /// Lets the next run end what it would have ended in the saved world.
 #[cfg(feature = "serialize")]
-pub(crate) fn put_ends(world: &mut World, ends: impl IntoIterator<Item = SavedEnd>) {
+pub(crate) fn put_ends(world: &mut World, ends: impl IntoIterator<Item = (usize, Ended)>) {
     if let Some(mut queues) = world.get_resource_mut::<TimerQueues>() {
-        for end in ends {
-            let ends_in = usize::from(end.ends_in).min(ANY_RUN);
-            queues.reports.ended.ended[ends_in].push_back(Ended {
-                entity: end.entity,
-                kind: end.kind,
-                when_done: end.when_done,
-            });
+        for (ends_in, ended) in ends {
+            queues.reports.ended.ended[ends_in.min(ANY_RUN)].push_back(ended);
         }
     }
 }

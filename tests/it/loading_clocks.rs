@@ -362,7 +362,9 @@ fn a_save_does_not_end_the_wait_for_a_parent() {
     let [own, parent] = [world.spawn(Clock::new()).id(), world.spawn_empty().id()];
     world.entity_mut(own).insert(Clock::of(parent));
     world.save_timers().expect("all is data");
-    world.entity_mut(parent).insert(Clock::new().with_speed(2.0));
+    world
+        .entity_mut(parent)
+        .insert(Clock::new().with_speed(2.0));
     advance_ms(&mut app, 10);
     assert_eq!(clock(&mut app, own).parent(), Some(parent.into()));
     assert_eq!(now(&app, own), ms(20));

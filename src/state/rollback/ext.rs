@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
-    ChangeMark, TimerSnapshot, changed_since, mark_changes, restore_timers, snapshot_timers,
+    ChangeMark, TimerSnapshot, begin_mark, changed_since, restore_timers, snapshot_timers,
 };
 
 /// Takes the timers and messages of a [`World`] back to an earlier state.
@@ -197,7 +197,7 @@ impl RollbackWorldExt for World {
 
     #[track_caller]
     fn mark_changes(&mut self) -> ChangeMark {
-        mark_changes(self)
+        begin_mark(self, "mark changes")
     }
 
     #[track_caller]

@@ -79,7 +79,7 @@ fn check_content(
         check_parts(saved)?;
         check_components(world, saved, &is_known)?;
     }
-    if let Some(end) = ends.iter().find(|it| !entities.contains(&it.entity)) {
+    if let Some((_, end)) = ends.iter().find(|(_, it)| !entities.contains(&it.entity)) {
         return Err(LoadError::UnknownEnd(end.entity));
     }
     check_mail(mail, |entity| {

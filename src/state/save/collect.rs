@@ -22,7 +22,7 @@ use crate::{
         letter::{LetterData, MailData, mail_of},
         part::{MapEach, Part, PartKind, PartKinds},
     },
-    timer::{self, Keyed, SavedEnd, StateReader, TimerAction, WorldState},
+    timer::{self, Ended, Keyed, StateReader, TimerAction, WorldState},
     update::UpdateComponent,
 };
 
@@ -42,7 +42,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     let entities = archetypes.flat_map(Archetype::entities);
     let mut collector = Collector::new(world, &kinds);
     // Their components may be gone already.
-    let ended = collector.ends.iter().map(|end| end.entity);
+    let ended = collector.ends.iter().map(|(_, end)| end.entity);
     let mut entities: Vec<Entity> = entities.map(ArchetypeEntity::id).chain(ended).collect();
     let in_mail = mail.letters.iter().flat_map(LetterData::entities);
     collector.in_mail.extend(in_mail);
@@ -178,7 +178,7 @@ struct Collector<'w> {
     kinds: &'w PartKinds,
     states: Option<StateReader<'w>>,
     /// What the next run ends.
-    ends: Vec<SavedEnd>,
+    ends: Vec<(usize, Ended)>,
     /// The entities to which messages on their way refer.
     in_mail: EntityHashSet,
     /// The entities to which components of the game refer.
@@ -197,7 +197,7 @@ impl<'w> Collector<'w> {
             world,
             kinds,
             ends: ends
-                .filter(|end| world.get_entity(end.entity).is_ok())
+                .filter(|(_, end)| world.get_entity(end.entity).is_ok())
                 .collect(),
             states,
             in_mail: EntityHashSet::default(),
@@ -316,7 +316,9 @@ impl<'w> Collector<'w> {
         let content = Content {
             world,
             mail: Vec::new(),
-            ends: ends.filter(|end| saved.contains(&end.entity)).collect(),
+            ends: ends
+                .filter(|(_, end)| saved.contains(&end.entity))
+                .collect(),
             entities,
         };
         (SavedTimers(Versioned::V2(content)), unsavable)

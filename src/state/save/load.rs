@@ -117,9 +117,9 @@ pub(crate) fn load_checked(
         queues.set_numbers(numbers);
     }
     let ends = contents().flat_map(|content| content.ends.iter().copied());
-    let ends = ends.map(|mut end| {
-        end.entity = entities[&end.entity];
-        end
+    let ends = ends.map(|(ends_in, mut ended)| {
+        ended.entity = entities[&ended.entity];
+        (ends_in, ended)
     });
     put_ends(world, ends);
     carry_cooldowns(world, &on_way, entities);

@@ -11,7 +11,7 @@ use crate::{
     queue::NEVER,
     timer::{
         Kind, TimerQueues,
-        end::SavedEnd,
+        end::Ended,
         place::{NO_CLOCK, Place},
         queued::Mark,
     },
@@ -40,10 +40,9 @@ impl<'w> StateReader<'w> {
         })
     }
 
-    /// Returns what the next runs end, in order.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = SavedEnd> {
-        let ends = self.queues.reports.ended.iter();
-        ends.map(|(ends_in, ended)| SavedEnd::new(ends_in, ended))
+    /// Returns what the next runs end, in order, with the numbers of these runs.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (usize, Ended)> {
+        self.queues.reports.ended.iter()
     }
 
     /// Returns the state of the timer of a kind on an entity, or `None` if there is none.

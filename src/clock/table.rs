@@ -537,10 +537,14 @@ impl ClockTable {
         let before = row.time.now;
         row.time = row.time_after(nanos);
         let now = row.time.now;
+        let advanced = now - before;
+        // No frame of this world has taken this time.
+        row.past.now += advanced;
+        row.past.previous += advanced;
         for child in children {
             self.rows.get_mut(child)?.seen = now;
         }
         self.set_wakes(key);
-        Some(now - before)
+        Some(advanced)
     }
 }

@@ -51,7 +51,8 @@
 #![cfg_attr(
     feature = "serialize",
     doc = "| rollback netcode | [`rollback`] |",
-    doc = "| save and load | [`save_and_load`] |"
+    doc = "| save and load | [`save_and_load`] |",
+    doc = "| store what has changed after each frame | [`store_changes`] |"
 )]
 #![cfg_attr(
     not(feature = "serialize"),
@@ -143,6 +144,11 @@ pub mod rollback {}
 #[doc = include_str!("../../docs/cookbook/save_and_load.md")]
 #[doc(alias("persistence", "save_game", "load_game", "serialize"))]
 pub mod save_and_load {}
+
+#[cfg(feature = "serialize")]
+#[doc = include_str!("../../docs/cookbook/store_changes.md")]
+#[doc(alias("database", "journal", "crash"))]
+pub mod store_changes {}
 
 // `crates/ecosystem` runs its code: the crates in it depend on all of Bevy.
 #[cfg_attr(not(doctest), doc = include_str!("../../docs/cookbook/server_and_client.md"))]

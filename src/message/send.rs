@@ -222,7 +222,7 @@ pub trait MessageWorldExt: BorrowMut<World> {
     /// do not count.
     ///
     /// With [`changed_since`](crate::rollback::RollbackWorldExt::changed_since), this tells which entities to store at
-    /// the end of a frame.
+    /// the end of a frame. Store those that had mail at the last store, too: it may have been delivered.
     ///
     /// # Time complexity
     ///

@@ -4,14 +4,15 @@
 //! remaining times, its waiting mail, its open requests, and everything that it owns. It takes all or nothing.
 //! [`put_entity`] inserts the value into another world, or hands it back with the reason.
 //!
-//! A move over a network needs no more calls. Send the value to the other process, and keep it until that process
+//! A move over a network needs no further calls. Send the value to the other process, and keep it until that process
 //! has answered. If it has refused the entity, put the value back.
 //!
 //! # Time
 //!
 //! Pass [`put_entity`] the time since the entity was taken, as a `Duration` or as the [time of each
 //! clock](TimePassed). A deadline that has passed on the way is served in the next run. A periodic timer then follows
-//! its [`MissedTicks`](crate::MissedTicks). A paused timer keeps its full remaining time.
+//! its [`MissedTicks`](crate::MissedTicks). A paused timer keeps its full remaining time. A clock that moves along shows
+//! the time on the way, but no frame has taken it: it is no part of a [`delta`](crate::Clocks::delta).
 //!
 //! # What moves
 //!
@@ -20,7 +21,7 @@
 //! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves, with your registered components | your other components, observers, [`UpdateComponent`](crate::UpdateComponent)s and [`MessageComponent`](crate::message::MessageComponent)s: they despawn with the entity |
 //! | pauses of the entity and modifiers of its clock that belong to nobody else | effects that belong to another entity, and modifiers that pause another entity: they end |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
-//! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
+//! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: the entity misses them |
 //! | open requests | requests from others that the entity has received but not answered |
 #![cfg_attr(
     feature = "worlds",
@@ -185,7 +186,7 @@ impl MovedEntity {
     }
 
     /// Returns the messages that waited for the entity or for what it owns, and that are not part of a
-    /// [copy](MoveWorldExt::copy_entities), because they are no data.
+    /// [copy](MoveWorldExt::copy_entities), because they can't be turned into data.
     #[must_use]
     pub fn left_out(&self) -> &[UnsavableMail] {
         &self.0.left_out

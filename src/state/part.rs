@@ -322,6 +322,13 @@ impl TimerPart {
     }
 }
 
+impl PartKind {
+    /// Returns `true` for what decides on which clock the timers and callbacks of an entity are.
+    pub(super) fn chooses_clock(self) -> bool {
+        matches!(self, Self::OnClock | Self::Clock | Self::SpeedModifier)
+    }
+}
+
 impl Part {
     /// Returns the entities that refer to this one, if the part is a list.
     pub(super) fn list(&self) -> Option<&[Entity]> {

@@ -14,14 +14,14 @@
 //! | restored | not restored |
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
-//! | cancellations that have not been written, and timers that await their end | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
+//! | cancellations not yet reported, and finished timers whose entities are about to despawn | Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey), unless you have registered them |
 //! | [`OnClock`](crate::OnClock) | what a system writes to a `Cooldown` with [`bypass_change_detection`](bevy_ecs::change_detection::DetectChangesMut::bypass_change_detection) |
 //! | what [`insert_for`](crate::DueEntityCommandsExt::insert_for) has inserted since: it goes again | what it had inserted before, and what has gone since, unless you have registered the component |
 //! | the order in which an owner got its entities | a place in that order that [`insert_related`](bevy_ecs::world::EntityWorldMut::insert_related) has changed |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | entities that existed. Those that have become [children](ChildOf) of newer entities lose these parents | Bevy's hierarchy, unless you have registered `ChildOf` |
-//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys. Insert them again on an entity that was spawned again, unless a registered component requires them. They come last in the order of their kind. A callback that a registered component has brought along since goes with the component |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent) and stable keys. Insert them again on an entity that was spawned again, unless a registered component requires them. They are called after all others of their kind. A callback that a registered component has brought along since goes with the component |
 //! | messages on their way, and whose turn it is among the followers that are there | what other threads have sent since the last frame: it stays. What arrived from them in the frames that are rolled back is gone. Their [functions](crate::message::MessageSender::run), which run once. [`MessageStats`](crate::message::MessageStats) |
 #![cfg_attr(
     feature = "serialize",
@@ -97,19 +97,22 @@ use core::fmt;
 use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*, world::WorldId};
 use bevy_platform::sync::Arc;
 
-use super::component::{ComponentCopies, SavedComponents, insert_again};
+use super::{
+    component::{ComponentCopies, SavedComponents, insert_again},
+    part::PartKind,
+};
 use crate::{
     clock::{Age, ClockKey, ClockTable, ClocksCopy, put_clocks_back},
     message::{MailCopy, MessageComponent},
     timer::{QueuesMark, RunDepth, TimerQueues, end_since, limited_by, settle_arrivals},
-    update::{UpdateComponent, leave_later_clocks},
+    update::{UpdateComponent, follow_default_clocks, leave_later_clocks},
 };
 use changed::changed_since;
 use entities::{despawn, finished, name_requests, rename_clocks, respawn, spawned_since};
 pub use ext::RollbackWorldExt;
 use log::{Changes, Log, end_journals};
 use names::Names;
-use states::{first, put_back, put_in_order};
+use states::{differing, first, put_back, put_in_order};
 use watch::{unwatch, watch};
 
 /// The state of all timers, clocks and pauses of a world at one moment.
@@ -216,6 +219,9 @@ fn restore_timers(
     let respawned = respawn(world, snapshot, (states, &mut names), entities);
     names.give(world, entities);
     let new = spawned_since(world, snapshot, (states, &names));
+    let on_another_clock = differing(states, world, &kinds, PartKind::chooses_clock);
+    let on_another_clock = on_another_clock.map(|entity| names.latest(entity));
+    let on_another_clock: Vec<_> = on_another_clock.collect();
     let limited = new.iter().filter_map(|&timer| limited_by(world, timer));
     let limited: Vec<_> = limited.collect();
     let latest = |entity| names.latest(entity);
@@ -258,6 +264,9 @@ fn restore_timers(
         end_since(world, (owner, &key), mark.tick, is_copied);
     }
     leave_later_clocks(world, first_later);
+    for entity in on_another_clock {
+        follow_default_clocks(&mut world.into(), entity);
+    }
     inserted.sort_unstable();
     inserted.dedup();
     for entity in inserted {

@@ -34,7 +34,7 @@ use crate::clock::ClockId;
 /// paused, the component keeps the `deadline` that it had when the pause began.
 ///
 /// Changing the fields does nothing. To pause the timer, insert [`Paused`](crate::Paused). To
-/// change its speed, set the `speed` of its [`Clock`](crate::Clock). Both work by reflection.
+/// change its speed, insert its [`Clock`](crate::Clock) with another `speed`. Both work by reflection.
 ///
 /// # Time complexity
 ///

@@ -43,10 +43,11 @@ into a world. Parcels that this world has accepted move along."
     ///
     /// Use it to store entities that must survive the end of the process: [put](Self::put_entity) the data into the
     /// world of the next one.
-    /// [`changed_since`](crate::rollback::RollbackWorldExt::changed_since) returns the entities to store again. An entity that two of these own is in the
-    /// data of both.
+    /// [`changed_since`](crate::rollback::RollbackWorldExt::changed_since) tells which ones to store again: the recipe
+    /// `store_changes` in the [cookbook](crate::guide::cookbook) has the complete code. An entity that two of these own
+    /// is in the data of both.
     ///
-    /// A message that waits and is no data is [left out](MovedEntity::left_out).
+    /// A message that waits and can't be turned into data is [left out](MovedEntity::left_out).
     ///
     /// # Errors
     ///

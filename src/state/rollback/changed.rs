@@ -86,14 +86,9 @@ fn add_followers(
     changes: &Changes,
     changed: &mut Vec<Entity>,
 ) {
-    let chooses = |kind| {
-        matches!(
-            kind,
-            PartKind::OnClock | PartKind::Clock | PartKind::SpeedModifier
-        )
-    };
     let kinds = &world.resource::<Log>().kinds;
-    let mut choosers: EntityHashSet = differing(&changes.states, world, kinds, chooses).collect();
+    let mut choosers: EntityHashSet =
+        differing(&changes.states, world, kinds, PartKind::chooses_clock).collect();
     // They choose the parent of the clock that they modify.
     let modifiers = clocks
         .entities()

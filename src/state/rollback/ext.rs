@@ -108,11 +108,13 @@ pub trait RollbackWorldExt {
     #[track_caller]
     fn mark_changes(&mut self) -> ChangeMark;
 
-    /// Returns the entities whose timers or components of this crate have changed since a mark or a snapshot, in
-    /// order, each once.
+    /// Returns the entities whose timers or components of this crate have changed since a mark or a snapshot, sorted,
+    /// each once.
     ///
     /// Use it to store entities that must survive the end of the process: after each frame, store the
-    /// entities that have changed since the previous one, and set the next mark.
+    /// entities that have changed since the previous one, and set the next mark. A timer or an effect of another entity
+    /// is in the data of that one. The recipe `store_changes` in the [cookbook](crate::guide::cookbook) has the complete
+    /// code.
     ///
     /// An entity has changed if a timer or a lifetime on it was armed, fired, finished, was paused, moved or
     /// cancelled, if a component of this crate was inserted, removed or changed, if a registered component was written,
@@ -120,7 +122,7 @@ pub trait RollbackWorldExt {
     /// request that is opened or completed changes its own entity and the asking one. An entity that gets or
     /// loses a timer, a pause or a speed modifier changes, too.
     ///
-    /// Time is no change: the remaining time of a waiting timer, a cooldown that becomes ready, or the time
+    /// Passing time does not count as a change: the remaining time of a waiting timer, a cooldown that becomes ready, or the time
     /// that a clock shows. If anything else changes a clock, such as a new speed, a pause or a modifier, the
     /// answer holds the entity of the clock, and everything that runs on it or on the clocks below it: how
     /// far these have come no longer follows from the present speed. A built-in clock that

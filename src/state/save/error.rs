@@ -86,7 +86,7 @@ pub enum SaveError {
     NoSuchEntity(Entity),
     /// The actions of some timers are closures, or some messages on their way or components of the game are not
     /// data. There is at least one.
-    #[error("{}; or leave these out with `save_timers_without_closures`", list(.0))]
+    #[error("{}; or skip them with `save_timers_without_closures`", list(.0))]
     Unsavable(Vec<Unsavable>),
 }
 

@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use bevy_app::First;
 use bevy_due::{
-    Clock, ClockId, Cooldown, OnClock, OwnedBy, PausedBy, Timer, clock::SpeedModifier,
+    Clock, ClockId, Clocks, Cooldown, OnClock, OwnedBy, PausedBy, Timer, clock::SpeedModifier,
     conditions::run_clock_if, moving::TimePassed, timer::Pauses,
 };
-use bevy_ecs::error::FallbackErrorHandler;
+use bevy_ecs::{error::FallbackErrorHandler, system::RunSystemOnce};
 
 use super::*;
 use crate::support::errors;
@@ -111,6 +111,24 @@ fn entities_that_need_each_others_clocks_keep_their_timers() {
         });
         // Forty seconds on the fast clock, ten on the slow one, and half a second of game time on the way.
         assert_eq!(timers, [(31, ms(0)), (1, ms(750))]);
+    }
+}
+
+#[test]
+fn the_time_on_the_way_is_no_part_of_a_frame() {
+    let mut before = zone();
+    let world = before.world_mut();
+    let arena = world.spawn(Clock::new().with_speed(2.0)).id();
+    let unit = world.spawn((Clock::of(arena), OnClock(arena.into()))).id();
+    let order = [0, 1];
+    let (mut after, map) = restart(&mut before, &[arena, unit], &order);
+    for (millis, expected) in [(0, 0), (100, 200), (100, 200)] {
+        advance_ms(&mut after, millis);
+        for clock in [arena, unit].map(|clock| map[&clock]) {
+            let delta = move |clocks: Clocks| clocks.delta(clock);
+            let delta = after.world_mut().run_system_once(delta).expect("a system");
+            assert_eq!(delta, Ok(ms(expected)));
+        }
     }
 }
 

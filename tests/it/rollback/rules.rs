@@ -943,3 +943,60 @@ fn repeat_a_restore_that_a_panic_broke_off(entities_before: usize) {
     let timers = app.world_mut().with_timers(|timers| timers.iter().count());
     assert_eq!(timers, 3);
 }
+
+#[test]
+fn a_clock_without_timers_comes_back_and_goes_on() {
+    let mut app = app();
+    let unit = (Clock::new(), Timer::after(5 * STEP));
+    let unit = app.world_mut().spawn(unit).id();
+    app.update();
+    app.world_mut().entity_mut(unit).remove::<Timer>();
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(unit);
+    let unit = restore(&mut app, &snapshot)[&unit];
+    let timer = Timer::after(8 * STEP).on(unit);
+    let timer = app.world_mut().spawn(timer).id();
+    for _ in 0..7 {
+        app.update();
+    }
+    assert!(app.world().get::<Timer>(timer).is_some());
+    app.update();
+    assert!(app.world().get::<Timer>(timer).is_none(), "it has fired");
+}
+
+#[test]
+fn a_callback_goes_back_to_the_clock_of_its_entity() {
+    #[derive(Component)]
+    struct Delta(Duration);
+
+    let mut app = app();
+    let slow = Clock::new().with_speed(0.5);
+    let arena = app.world_mut().spawn(slow.clone()).id();
+    let callback = || {
+        UpdateComponent::new(|mut me| {
+            let delta = me.delta;
+            me.entity.get_mut::<Delta>().unwrap().0 = delta;
+        })
+    };
+    let unit = |app: &mut App| app.world_mut().spawn((Delta(STEP), callback())).id();
+    let [enters, leaves, owns] = [(); 3].map(|()| unit(&mut app));
+    app.world_mut()
+        .entity_mut(leaves)
+        .insert(OnClock::new(arena));
+    app.world_mut().entity_mut(owns).insert(slow);
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut()
+        .entity_mut(enters)
+        .insert(OnClock::new(arena));
+    app.world_mut().entity_mut(leaves).remove::<OnClock>();
+    app.world_mut().entity_mut(owns).remove::<Clock>();
+    let deltas = |app: &mut App| {
+        app.update();
+        [enters, leaves, owns].map(|unit| app.world().get::<Delta>(unit).unwrap().0)
+    };
+    assert_eq!(deltas(&mut app)[..2], [STEP / 2, STEP]);
+    restore(&mut app, &snapshot);
+    assert_eq!(deltas(&mut app), [STEP, STEP / 2, STEP / 2]);
+}

@@ -324,12 +324,14 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
 /// Inserts a component again that another one has brought along since a tick.
 pub(super) fn insert_again<C: Component>(world: &mut World, entity: Entity, since: Tick) {
     let now = world.change_tick();
-    let Ok(mut entity) = world.get_entity_mut(entity) else {
+    let Ok(mut holder) = world.get_entity_mut(entity) else {
         return;
     };
-    let ticks = entity.get_change_ticks::<C>();
+    let ticks = holder.get_change_ticks::<C>();
     if ticks.is_some_and(|ticks| ticks.is_added(since, now))
-        && let Some(component) = entity.take::<C>()
+        && let Some(component) = holder.take::<C>()
+        // An observer may have despawned it.
+        && let Ok(mut entity) = world.get_entity_mut(entity)
     {
         entity.insert(component);
     }

@@ -412,15 +412,15 @@ impl PartKinds {
         self.ours().any(|id| entity.contains_id(id))
     }
 
-    /// Returns the components of this crate on an entity, except for lists.
+    /// Returns the components of an entity that are saved, except for lists.
     #[cfg(feature = "serialize")]
-    pub(super) fn of_crate(&self, entity: EntityRef) -> impl Iterator<Item = PartKind> {
+    pub(super) fn saved(&self, entity: EntityRef) -> impl Iterator<Item = PartKind> {
         let present = self.kinds.iter();
         let present = present.filter(move |&&(_, id)| entity.contains_id(id));
         present.map(|&(kind, _)| kind).filter(|kind| {
             !matches!(
                 kind,
-                PartKind::Has(_) | PartKind::Owned | PartKind::PausedBy | PartKind::SpeedModifiers
+                PartKind::Owned | PartKind::PausedBy | PartKind::SpeedModifiers
             )
         })
     }

@@ -235,8 +235,14 @@ fn restore_timers(
             let changed = || first(states, &names).map(|(entity, _)| entity);
             changed().for_each(|entity| queues.keys.leave(world, entity));
             // What they bring along is replaced by what was there.
+            let mut put_since = Vec::new();
             for copies in &snapshot.components {
                 copies.put_back(world, mark.tick, renamed, &mut inserted);
+                put_since.push(world.increment_change_tick());
+            }
+            // An observer of one may have written to another.
+            for (copies, since) in snapshot.components.iter().zip(put_since) {
+                copies.put_back(world, since, renamed, &mut inserted);
             }
             put_back(states, world, &kinds, &names, &new, mark.tick);
             changed().for_each(|entity| queues.keys.join(world, entity));
@@ -258,10 +264,10 @@ fn restore_timers(
             }
         });
     });
-    // The copies say which of the registered components were there.
-    let is_copied = |id| kinds.components.iter().any(|component| component.id == id);
+    // Those of the crate and registered ones are as they were.
+    let is_restored = |id| kinds.ids().any(|kind| kind == id);
     for (owner, key) in limited {
-        end_since(world, (owner, &key), mark.tick, is_copied);
+        end_since(world, (owner, &key), mark.tick, is_restored);
     }
     leave_later_clocks(world, first_later);
     for entity in on_another_clock {

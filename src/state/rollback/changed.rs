@@ -72,10 +72,22 @@ pub(crate) fn changed_since(world: &mut World, since: &ChangeMark) -> Vec<Entity
 /// does not know how fast the clock has run since.
 fn is_modified_elsewhere(world: &World, clock: Entity) -> bool {
     let modifiers = world.get::<SpeedModifiers>(clock).into_iter();
-    let mut owners = modifiers
-        .flat_map(SpeedModifiers::iter)
-        .filter_map(|modifier| world.get::<OwnedBy>(modifier));
-    owners.any(|&OwnedBy(owner)| owner != clock)
+    let mut modifiers = modifiers.flat_map(SpeedModifiers::iter);
+    modifiers.any(|modifier| match world.get::<OwnedBy>(modifier) {
+        Some(&OwnedBy(owner)) => owner != clock,
+        None => {
+            let pauses = world.get::<Pauses>(modifier);
+            pauses.is_some_and(|&Pauses(target)| target != clock) || has_key(world, modifier)
+        }
+    })
+}
+
+/// Returns `true` if other worlds know an entity, so that it is stored on its own.
+fn has_key(world: &World, entity: Entity) -> bool {
+    #[cfg(feature = "worlds")]
+    return world.get::<crate::worlds::StableKey>(entity).is_some();
+    #[cfg(not(feature = "worlds"))]
+    return world.get_entity(entity).is_err();
 }
 
 /// Adds the entities that are not in a queue, but whose data depends on a clock that has changed, or on

@@ -208,7 +208,8 @@ fn check_parents(
         let mut at = clock;
         while !checked.contains(&at) {
             if !on_path.insert(at) {
-                return Err(LoadError::ClockCycle(path));
+                let first = path.iter().position(|&it| it == at);
+                return Err(LoadError::ClockCycle(path.split_off(first.unwrap_or(0))));
             }
             path.push(at);
             match parents.get(&at) {

@@ -5,7 +5,7 @@ use alloc::{borrow::ToOwned, boxed::Box, vec::Vec};
 use bevy_ecs::{
     archetype::{Archetype, ArchetypeEntity},
     component::ComponentId,
-    entity::{EntityHashSet, MapEntities},
+    entity::{EntityHashMap, EntityHashSet, MapEntities},
     prelude::*,
 };
 
@@ -179,6 +179,8 @@ struct Collector<'w> {
     states: Option<StateReader<'w>>,
     /// What the next run ends.
     ends: Vec<(usize, Ended)>,
+    /// Their places, by entity.
+    ends_of: EntityHashMap<Vec<usize>>,
     /// The entities to which messages on their way refer.
     in_mail: EntityHashSet,
     /// The entities to which components of the game refer.
@@ -193,12 +195,17 @@ impl<'w> Collector<'w> {
     fn new(world: &'w World, kinds: &'w PartKinds) -> Self {
         let states = StateReader::new(world);
         let ends = states.iter().flat_map(StateReader::ends);
+        let ends = ends.filter(|(_, end)| world.get_entity(end.entity).is_ok());
+        let ends: Vec<_> = ends.collect();
+        let mut ends_of = EntityHashMap::<Vec<usize>>::default();
+        for (nth, (_, end)) in ends.iter().enumerate() {
+            ends_of.entry(end.entity).or_default().push(nth);
+        }
         Self {
             world,
             kinds,
-            ends: ends
-                .filter(|(_, end)| world.get_entity(end.entity).is_ok())
-                .collect(),
+            ends,
+            ends_of,
             states,
             in_mail: EntityHashSet::default(),
             in_components: EntityHashSet::default(),
@@ -312,13 +319,13 @@ impl<'w> Collector<'w> {
                 state.lose_parent();
             }
         }
-        let ends = self.ends.iter().copied();
+        let ends = saved.iter().filter_map(|entity| self.ends_of.get(entity));
+        let mut ends: Vec<usize> = ends.flatten().copied().collect();
+        ends.sort_unstable();
         let content = Content {
             world,
             mail: Vec::new(),
-            ends: ends
-                .filter(|(_, end)| saved.contains(&end.entity))
-                .collect(),
+            ends: ends.into_iter().map(|nth| self.ends[nth]).collect(),
             entities,
         };
         (SavedTimers(Versioned::V2(content)), unsavable)

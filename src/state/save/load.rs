@@ -19,7 +19,7 @@ use crate::{
     owner::owner_of,
     report::report,
     state::{
-        component::{SavedComponents, insert_again},
+        component::{SavedComponent, SavedComponents, insert_again},
         letter::{letters, rename_all},
         moving::MovedEntity,
         part::{MapEach, Part, PartKind, PartKinds},
@@ -275,8 +275,8 @@ fn carry_cooldowns(
     }
 }
 
-/// Inserts the components of the game into a saved entity. The components of this crate that they bring along go again,
-/// because what was saved says which are there.
+/// Inserts the components of the game into a saved entity. Others that they bring along go again, because what was saved
+/// says which are there.
 fn load_components(
     world: &mut World,
     kinds: &PartKinds,
@@ -287,7 +287,7 @@ fn load_components(
     entities: &EntityHashMap<Entity>,
 ) {
     let data = parts.iter().filter_map(|part| match part {
-        Part::Component(data) => Some(data),
+        Part::Component(data) => Some((kinds.components.find(&data.name)?, &**data)),
         _ => None,
     });
     let data: Vec<_> = data.collect();
@@ -295,39 +295,64 @@ fn load_components(
         return;
     }
     let entity = entities[saved];
-    let of_crate = |world: &World| {
+    let present = |world: &World| {
         let entity = world.get_entity(entity).into_iter();
-        let kinds = entity.flat_map(|entity| kinds.of_crate(entity));
-        kinds.collect::<Vec<PartKind>>()
+        entity
+            .flat_map(|entity| kinds.saved(entity))
+            .collect::<Vec<PartKind>>()
     };
-    let before = of_crate(world);
-    for data in data {
-        let (Some(component), Ok(mut target)) = (
-            kinds.components.find(&data.name),
-            world.get_entity_mut(entity),
-        ) else {
-            continue;
-        };
+    let before = present(world);
+    let load = |world: &mut World,
+                component: &SavedComponent,
+                data,
+                mut missing: Option<&mut Vec<Entity>>| {
         // What leads to an entity that is not there leads to none.
-        let mut missing = Vec::new();
         let mut names = MapEach(|to| {
             let name = entities.get(&to).copied();
-            missing.extend((to != Entity::PLACEHOLDER && name.is_none()).then_some(to));
+            if let Some(missing) = &mut missing
+                && to != Entity::PLACEHOLDER
+                && name.is_none()
+            {
+                missing.push(to);
+            }
             name.unwrap_or(Entity::PLACEHOLDER)
         });
-        if let Err(error) = component.load(data, &mut names, Some(&mut target)) {
+        if let Ok(mut target) = world.get_entity_mut(entity)
+            && let Err(error) = component.load(data, &mut names, Some(&mut target))
+        {
             // It could be read in the check.
             report::<SavedComponents>(world, BevyError::error(error));
         }
+    };
+    let mut loaded = Vec::new();
+    for &(component, data) in &data {
+        let mut missing = Vec::new();
+        load(world, component, data, Some(&mut missing));
+        loaded.push(world.increment_change_tick());
         let missing = missing.first().map(|&to| LoadError::UnknownEntity {
             entity: *saved,
-            component: data.name.to_string(),
+            component: component.name.to_string(),
             to,
         });
         report_missing(world, missing);
     }
-    for kind in of_crate(world) {
-        if before.contains(&kind) {
+    // An observer of one may have written to another.
+    for (&(component, data), since) in data.iter().zip(loaded) {
+        let now = world.change_tick();
+        let is_changed = world.get_entity(entity).is_ok_and(|entity| {
+            let ticks = entity.get_change_ticks_by_id(component.id);
+            ticks.is_none_or(|ticks| ticks.is_changed(since, now))
+        });
+        if is_changed {
+            load(world, component, data, None);
+        }
+    }
+    let is_saved = |kind: &PartKind| {
+        let mut data = data.iter();
+        before.contains(kind) || data.any(|(component, _)| *kind == PartKind::Has(component.id))
+    };
+    for kind in present(world) {
+        if is_saved(&kind) {
             continue;
         }
         if kind == PartKind::Timer {

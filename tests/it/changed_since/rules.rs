@@ -579,3 +579,20 @@ fn an_effect_that_follows_its_target_to_another_clock_is_reported_at_once() {
     let changed = app.world_mut().changed_since(&snapshot);
     assert!(changed.contains(&slow), "{changed:?}");
 }
+
+#[test]
+fn a_clock_that_a_pause_of_another_entity_slows_is_reported_all_the_time() {
+    let Cast {
+        mut app,
+        owner,
+        clock,
+        ..
+    } = Cast::new();
+    app.world_mut()
+        .spawn((Pauses(owner), SpeedModifier::new(clock, 0.5)));
+    advance_ms(&mut app, 100);
+    let snapshot = app.world_mut().snapshot_timers();
+    advance_ms(&mut app, 100);
+    let changed = app.world_mut().changed_since(&snapshot);
+    assert!(changed.contains(&clock), "{changed:?}");
+}

@@ -165,6 +165,20 @@ fn what_insert_for_has_inserted_since_goes_again() {
 }
 
 #[test]
+fn a_component_of_the_crate_that_came_again_for_a_time_is_as_it_was() {
+    let mut app = app();
+    let world = app.world_mut();
+    let [swamp, ice] = [(); 2].map(|()| world.spawn(Clock::new().with_speed(0.5)).id());
+    let hero = world.spawn((OnClock::new(swamp), Timer::every(1.0))).id();
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    let mut unit = app.world_mut().entity_mut(hero);
+    unit.remove::<OnClock>().insert_for(5.0, OnClock::new(ice));
+    restore(&mut app, &snapshot);
+    assert_eq!(app.world().get(hero), Some(&OnClock::new(swamp)));
+}
+
+#[test]
 fn what_waits_for_a_clock_finds_it_on_the_entity_in_the_map() {
     let mut app = app();
     let unit = app.world_mut().spawn_empty().id();
@@ -998,5 +1012,7 @@ fn a_callback_goes_back_to_the_clock_of_its_entity() {
     };
     assert_eq!(deltas(&mut app)[..2], [STEP / 2, STEP]);
     restore(&mut app, &snapshot);
+    // Bevy's time was not restored: the first frame makes up for the one that was predicted.
+    deltas(&mut app);
     assert_eq!(deltas(&mut app), [STEP, STEP / 2, STEP / 2]);
 }

@@ -794,3 +794,69 @@ fn a_rollback_leaves_a_callback_that_another_component_requires() {
     assert!(!world.entity(hero).contains::<Hears>());
     assert!(world.entity(hero).contains::<MessageComponent>());
 }
+
+#[test]
+fn an_observer_that_sets_a_new_hero_up_does_not_overwrite_a_saved_one() {
+    let new_game = || {
+        let mut app = game();
+        app.world_mut().add_saved_component::<Title>("title");
+        app.add_observer(|added: On<Add<Title>>, mut commands: Commands| {
+            commands.entity(added.entity).insert(Health(100));
+        });
+        app
+    };
+    let mut app = new_game();
+    let world = app.world_mut();
+    let hero = world.spawn(Title(String::from("king"))).id();
+    world.entity_mut(hero).insert(Health(30));
+    let saved = world.save_timers().unwrap();
+    let mut loaded = new_game();
+    let names = load(&mut loaded, &saved).unwrap();
+    assert_eq!(health(&loaded, names[&hero]), Some(30));
+    let world = app.world_mut();
+    let snapshot = world.snapshot_timers();
+    world.despawn(hero);
+    let mut names = EntityHashMap::default();
+    world.restore_timers(&snapshot, &mut names);
+    assert_eq!(health(&app, names[&hero]), Some(30));
+}
+
+#[test]
+fn a_registered_component_that_another_one_requires_stays_away_if_it_was_lost() {
+    #[derive(Component, Clone, Default, Serialize, Deserialize)]
+    struct Shield;
+
+    #[derive(Component, Clone, Serialize, Deserialize)]
+    #[require(Shield)]
+    struct Knight;
+
+    let new_game = || {
+        let mut app = game();
+        app.world_mut().add_saved_component::<Shield>("shield");
+        app.world_mut().add_saved_component::<Knight>("knight");
+        app
+    };
+    let mut app = new_game();
+    let [armed, bare] = [(); 2].map(|()| app.world_mut().spawn(Knight).id());
+    app.world_mut().entity_mut(bare).remove::<Shield>();
+    let saved = app.world_mut().save_timers().unwrap();
+    let mut loaded = new_game();
+    let names = load(&mut loaded, &saved).unwrap();
+    let has_shield = |it| loaded.world().entity(names[&it]).contains::<Shield>();
+    assert!(has_shield(armed) && !has_shield(bare));
+}
+
+#[test]
+fn an_observer_may_despawn_what_loses_its_callback_in_a_load() {
+    let mut before = game();
+    let hero = before.world_mut().spawn(Hears).id();
+    let saved = before.world_mut().save_timers().unwrap();
+    let mut after = game();
+    after.add_observer(
+        |removed: On<Remove<MessageComponent>>, mut commands: Commands| {
+            commands.entity(removed.entity).try_despawn();
+        },
+    );
+    let names = load(&mut after, &saved).unwrap();
+    assert!(after.world().get_entity(names[&hero]).is_err());
+}

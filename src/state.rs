@@ -14,6 +14,22 @@ pub mod rollback;
 #[cfg(feature = "serialize")]
 pub mod save;
 
+use bevy_ecs::prelude::*;
+
+use crate::owner::OwnedBy;
+
+/// Returns `true` if an entity belongs to nobody, and other worlds do not know it.
+fn is_free(world: &World, entity: Entity) -> bool {
+    let Ok(entity) = world.get_entity(entity) else {
+        return false;
+    };
+    #[cfg(feature = "worlds")]
+    if entity.contains::<crate::worlds::StableKey>() {
+        return false;
+    }
+    !entity.contains::<OwnedBy>()
+}
+
 /// Serialized data, which begins with its version. A version that this release does not know is an error.
 #[cfg(feature = "serialize")]
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

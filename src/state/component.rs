@@ -260,11 +260,13 @@ fn read_version<C: DeserializeOwned>(
 /// All components of one type, as they were.
 pub(super) trait ComponentCopies: Send + Sync {
     /// Inserts those that have changed since a tick, or that refer to an entity that was spawned again since. `names`
-    /// has the new names, if there are any. Adds the entities that had none to `inserted`.
+    /// has the new names, if there are any, and those written since `begin` have them already. Adds the entities that had
+    /// none to `inserted`.
     fn put_back(
         &self,
         world: &mut World,
         since: Tick,
+        begin: Tick,
         names: Option<&dyn Fn(Entity) -> Entity>,
         inserted: &mut Vec<Entity>,
     );
@@ -285,6 +287,7 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
         &self,
         world: &mut World,
         since: Tick,
+        begin: Tick,
         names: Option<&dyn Fn(Entity) -> Entity>,
         inserted: &mut Vec<Entity>,
     ) {
@@ -297,7 +300,8 @@ impl<C: Component + Clone> ComponentCopies for Copies<C> {
             };
             let ticks = target.get_change_ticks::<C>();
             let mut is_different = ticks.is_none_or(|ticks| ticks.is_changed(since, now));
-            if !is_different && names.is_none() {
+            let is_written = ticks.is_some_and(|ticks| ticks.is_changed(begin, now));
+            if !is_different && (names.is_none() || is_written) {
                 continue;
             }
             let mut component = component.clone();

@@ -237,12 +237,12 @@ fn restore_timers(
             // What they bring along is replaced by what was there.
             let mut put_since = Vec::new();
             for copies in &snapshot.components {
-                copies.put_back(world, mark.tick, renamed, &mut inserted);
+                copies.put_back(world, mark.tick, begin, renamed, &mut inserted);
                 put_since.push(world.increment_change_tick());
             }
             // An observer of one may have written to another.
             for (copies, since) in snapshot.components.iter().zip(put_since) {
-                copies.put_back(world, since, renamed, &mut inserted);
+                copies.put_back(world, since, begin, renamed, &mut inserted);
             }
             put_back(states, world, &kinds, &names, &new, mark.tick);
             changed().for_each(|entity| queues.keys.join(world, entity));

@@ -32,10 +32,13 @@ pub(crate) fn put_entities(
     let results = moved.into_iter().map(|(moved, passed)| {
         let checked = map.clone().map_err(MoveError::from);
         match checked.and_then(|()| check(world, &moved, entities, &taken)) {
-            Ok(mail) => {
+            Ok(mut mail) => {
                 let MovedEntity(content) = moved;
                 let content = content.into_inner();
-                spawn(world, &content, mail, entities);
+                content.timers.spawn(world, entities);
+                // If an observer panics later, the mail is there.
+                rename_all(&mut mail, entities);
+                deliver_soon(world, mail);
                 taken.add(&content, entities);
                 let root = entities[&content.entity];
                 arrivals.push((content, passed));
@@ -54,21 +57,6 @@ pub(crate) fn put_entities(
     }
     world.flush();
     results
-}
-
-/// Spawns an entity and everything that it owns, and queues its mail. If an observer panics later, the mail is there.
-fn spawn(
-    world: &mut World,
-    content: &Content,
-    mut mail: Vec<Letter>,
-    entities: &mut EntityHashMap<Entity>,
-) {
-    for member in content.timers.entities() {
-        let target = entities.entry(member);
-        target.or_insert_with(|| world.spawn_empty().id());
-    }
-    rename_all(&mut mail, entities);
-    deliver_soon(world, mail);
 }
 
 /// The names of the entities that have arrived together.

@@ -15,6 +15,7 @@ use crate::{
     pause::Pauses,
     state::{
         component::{SavedComponent, holders_of},
+        is_free,
         part::PartKind,
     },
     timer::{Cooldown, Timer, TimerQueues, settle_arrivals},
@@ -77,17 +78,9 @@ fn is_modified_elsewhere(world: &World, clock: Entity) -> bool {
         Some(&OwnedBy(owner)) => owner != clock,
         None => {
             let pauses = world.get::<Pauses>(modifier);
-            pauses.is_some_and(|&Pauses(target)| target != clock) || has_key(world, modifier)
+            pauses.is_some_and(|&Pauses(target)| target != clock) || !is_free(world, modifier)
         }
     })
-}
-
-/// Returns `true` if other worlds know an entity, so that it is stored on its own.
-fn has_key(world: &World, entity: Entity) -> bool {
-    #[cfg(feature = "worlds")]
-    return world.get::<crate::worlds::StableKey>(entity).is_some();
-    #[cfg(not(feature = "worlds"))]
-    return world.get_entity(entity).is_err();
 }
 
 /// Adds the entities that are not in a queue, but whose data depends on a clock that has changed, or on

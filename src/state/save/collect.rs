@@ -15,10 +15,10 @@ use super::{
 use crate::{
     clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifiers, clock_of},
     message::{Inbox, turn_of, visit_letters},
-    owner::{Owned, OwnedBy, owner_of},
+    owner::{Owned, owner_of},
     pause::{PausedBy, Pauses},
     state::{
-        Versioned,
+        Versioned, is_free,
         letter::{LetterData, MailData, mail_of},
         part::{MapEach, Part, PartKind, PartKinds},
     },
@@ -150,18 +150,6 @@ fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
         found.extend(new.filter_map(|entity| world.get_entity(entity).ok()));
     }
     found
-}
-
-/// Returns `true` if an entity belongs to nobody, and other worlds do not know it.
-fn is_free(world: &World, entity: Entity) -> bool {
-    let Ok(entity) = world.get_entity(entity) else {
-        return false;
-    };
-    #[cfg(feature = "worlds")]
-    if entity.contains::<crate::worlds::StableKey>() {
-        return false;
-    }
-    !entity.contains::<OwnedBy>()
 }
 
 /// Returns an entity, or one that never exists if it is gone.

@@ -39,6 +39,7 @@ pub(crate) fn load_timers(
     settle_clocks(world);
     check_saved(world, saved, entities)?;
     let mut mail = letters(world, saved.mail())?;
+    saved.spawn(world, entities);
     load_checked(world, &[(saved, TimePassed::default())], entities);
     rename_all(&mut mail, entities);
     deliver_soon(world, mail);
@@ -50,8 +51,17 @@ fn is_brake(part: &Part) -> bool {
     matches!(part, Part::SpeedModifier(_) | Part::Disabled)
 }
 
-/// Loads checked timers without their mail, each after this time on the way. Saved entities that are not in the map are
-/// spawned.
+impl SavedTimers {
+    /// Spawns the saved entities that are not in the map.
+    pub(in crate::state) fn spawn(&self, world: &mut World, entities: &mut EntityHashMap<Entity>) {
+        for saved in self.entities() {
+            let target = entities.entry(saved);
+            target.or_insert_with(|| world.spawn_empty().id());
+        }
+    }
+}
+
+/// Loads checked timers without their mail into spawned entities, each after this time on the way.
 ///
 /// What comes together is loaded together, because the entities may need each other in a circle: first all clocks, then
 /// what leads to them, and so on.
@@ -62,10 +72,6 @@ pub(crate) fn load_checked(
 ) {
     let contents = || saved.iter().map(|(SavedTimers(saved), _)| &**saved);
     let all: Vec<&SavedEntity> = contents().flat_map(|it| &it.entities).collect();
-    for saved in &all {
-        let target = entities.entry(saved.entity);
-        target.or_insert_with(|| world.spawn_empty().id());
-    }
     contents()
         .filter_map(|content| content.world.as_ref())
         .for_each(|state| state.put(world));
@@ -302,18 +308,13 @@ fn load_components(
             .collect::<Vec<PartKind>>()
     };
     let before = present(world);
-    let load = |world: &mut World,
-                component: &SavedComponent,
-                data,
-                mut missing: Option<&mut Vec<Entity>>| {
-        // What leads to an entity that is not there leads to none.
+    // Returns an entity to which the component leads, and that is not there.
+    let load = |world: &mut World, component: &SavedComponent, data| {
+        let mut missing = None;
         let mut names = MapEach(|to| {
             let name = entities.get(&to).copied();
-            if let Some(missing) = &mut missing
-                && to != Entity::PLACEHOLDER
-                && name.is_none()
-            {
-                missing.push(to);
+            if to != Entity::PLACEHOLDER && name.is_none() {
+                missing.get_or_insert(to);
             }
             name.unwrap_or(Entity::PLACEHOLDER)
         });
@@ -323,13 +324,13 @@ fn load_components(
             // It could be read in the check.
             report::<SavedComponents>(world, BevyError::error(error));
         }
+        missing
     };
     let mut loaded = Vec::new();
     for &(component, data) in &data {
-        let mut missing = Vec::new();
-        load(world, component, data, Some(&mut missing));
+        let missing = load(world, component, data);
         loaded.push(world.increment_change_tick());
-        let missing = missing.first().map(|&to| LoadError::UnknownEntity {
+        let missing = missing.map(|to| LoadError::UnknownEntity {
             entity: *saved,
             component: component.name.to_string(),
             to,
@@ -344,7 +345,7 @@ fn load_components(
             ticks.is_none_or(|ticks| ticks.is_changed(since, now))
         });
         if is_changed {
-            load(world, component, data, None);
+            load(world, component, data);
         }
     }
     let is_saved = |kind: &PartKind| {
